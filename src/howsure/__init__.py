@@ -1,0 +1,48 @@
+"""How sure is the model, and should it be?
+
+    import howsure
+
+    model = howsure.load("smollm2")
+    model.score([("The capital of France is", [" Paris", " Berlin"])])
+    howsure.mcq("questions.jsonl", model, out="runs/first").summary
+
+Importing howsure loads nothing heavy; each name below is fetched when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from howsure._version import __version__
+
+if TYPE_CHECKING:
+    from howsure.evidence import Distribution as Distribution
+    from howsure.evidence import Outcome as Outcome
+    from howsure.evidence import TokenLogprobs as TokenLogprobs
+    from howsure.models.registry import load as load
+    from howsure.runs import Run as Run
+    from howsure.studies.mcq import mcq as mcq
+    from howsure.studies.reading import read_text as read_text
+
+_HOMES = {
+    "Distribution": "howsure.evidence",
+    "Outcome": "howsure.evidence",
+    "Run": "howsure.runs",
+    "TokenLogprobs": "howsure.evidence",
+    "load": "howsure.models.registry",
+    "mcq": "howsure.studies.mcq",
+    "read_text": "howsure.studies.reading",
+}
+
+__all__ = ["Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "load", "mcq", "read_text"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'howsure' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,62 @@
+"""The `howsure` command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from howsure._version import __version__
+from howsure.cli import common
+from howsure.cli.demo import demo
+from howsure.cli.mcq import mcq
+from howsure.cli.models import models
+from howsure.cli.runs import runs
+from howsure.cli.show import ask, show
+
+app = typer.Typer(
+    name="howsure",
+    help="How sure is the model, and should it be?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for one in (show, ask, mcq, demo, models, runs):
+    app.command()(one)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"howsure {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+) -> None:
+    """How sure is the model, and should it be?
+
+    Example: howsure show "The capital of France is Paris, not Berlin."
+    """
+
+
+def main() -> None:
+    """Entry point. --debug may stand anywhere on the line; a polite end (SIGTERM) is taken like Ctrl-C."""
+    if "--debug" in sys.argv:
+        sys.argv.remove("--debug")
+        os.environ[common.DEBUG_VARIABLE] = "1"
+    signal.signal(signal.SIGTERM, _interrupt)
+    app()
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,95 @@
+"""What every command shares: its options, its errors and its way of printing."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec
+
+import typer
+
+from howsure.errors import HowsureError
+
+P = ParamSpec("P")
+
+DONE, SOME_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DEBUG_VARIABLE = "HOWSURE_DEBUG"
+
+ModelOption = Annotated[
+    str,
+    typer.Option("--model", "-m", help="Model name; `howsure models` lists the kinds.", show_default=True),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(help="Address of an OpenAI-compatible server, such as http://127.0.0.1:8080/v1.")
+]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps. Default: a GPU where there is one.")]
+TokenBudget = Annotated[int | None, typer.Option(help="Tokens run at once. Default: 2048 on a CPU, 16384 on a GPU.")]
+TrustRemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Let a checkpoint run Python code of its own.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn by chance.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks, only the result.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what it would take (items, model calls, tokens) and stop.")
+]
+
+
+def command(function: Callable[P, int | None]) -> Callable[P, None]:
+    """A command: howsure's own errors become one sentence, and its return value the exit code."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = function(*args, **kwargs)
+        except KeyboardInterrupt:
+            say("stopped; what was finished is kept")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader of our output has left (`howsure … | head`); there is nobody to tell.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(DONE) from None
+        except HowsureError as error:
+            if os.environ.get(DEBUG_VARIABLE):
+                traceback.print_exc()
+            say(f"error: {error}")
+            raise typer.Exit(error.exit_code) from None
+        raise typer.Exit(code or DONE)
+
+    return run
+
+
+def say(line: str) -> None:
+    """A remark to the person at the terminal, apart from the output."""
+    from howsure.report.text import printable
+
+    print(f"howsure: {printable(line, one_line=True)}", file=sys.stderr)
+
+
+def announcer(quiet: bool) -> Callable[[str], None]:
+    """How a model tells that it is fetching something: not at all where quiet was asked for."""
+    return (lambda _: None) if quiet else say
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def print_plan(value: dict[str, Any], as_json: bool) -> int:
+    """The answer of --dry-run."""
+    if as_json:
+        print_json(value)
+    else:
+        print("would take: " + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in value.items()))
+    return DONE
+
+
+def new_run_folder(study: str) -> Path:
+    """Where a run goes when the user named no folder."""
+    return Path("runs") / f"{study}-{datetime.datetime.now():%Y%m%d-%H%M%S}"

@@ -1,0 +1,66 @@
+"""`howsure runs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from howsure.cli import common
+
+
+@common.command
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Where to look; run folders below it are found.")] = Path("runs"),
+    as_json: common.AsJson = False,
+    quiet: common.Quiet = False,
+    dry_run: common.DryRun = False,
+) -> int:
+    """List the run folders with their status and headline figures, newest first.
+
+    Example: howsure runs runs/
+    """
+    from howsure.errors import RunError
+    from howsure.report.console import output
+    from howsure.report.tables import print_runs
+    from howsure.runs import Run, find_runs
+
+    paths = find_runs(folder)
+    if dry_run:
+        return common.print_plan({"runs": len(paths), "model_calls": 0, "tokens": 0}, as_json)
+    found: list[tuple[Path, Run | str]] = []
+    for path in paths:
+        try:
+            found.append((path, Run(path)))
+        except RunError as error:
+            found.append((path, str(error)))
+    if as_json:
+        common.print_json([_row(path, run) for path, run in found])
+    elif quiet:
+        print("\n".join(str(path) for path in paths))
+    elif not found:
+        common.say(f"no runs below {folder}")
+    else:
+        print_runs(output(), found)
+    return common.SOME_FAILED if any(isinstance(run, str) for _, run in found) else common.DONE
+
+
+def _row(path: Path, run: object) -> dict[str, object]:
+    from howsure.runs import Run
+
+    if not isinstance(run, Run):
+        return {"path": str(path), "status": "damaged", "error": run}
+    manifest, summary = run.manifest, run.summary
+    return {
+        "path": str(path),
+        "study": manifest.identity.study,
+        "model": manifest.identity.model.get("name"),
+        "data": manifest.source,
+        "status": run.status,
+        "items": manifest.items,
+        "started": manifest.started,
+        "ended": manifest.ended,
+        "coverage": summary and summary.get("coverage"),
+        "headline": summary and summary.get("headline"),
+    }

@@ -1,0 +1,1 @@
+"""Small data that comes with the package, for the demo."""

@@ -1,0 +1,86 @@
+"""Everything that howsure raises on purpose.
+
+HowsureError                one sentence for the user: what, where, and what to do about it
+├── InputError              a file, an option or a value that cannot be used
+├── EvidenceError           numbers that cannot be log-probabilities or probabilities
+├── ModelError              a model that cannot be had or cannot do what is asked
+│   ├── UnknownModel        the name is not one of ours
+│   ├── MissingExtra        the back end's packages are not installed
+│   ├── MissingCapability   it can generate but not score, or the other way round
+│   ├── WeightsError        weights that cannot be fetched, checked or loaded whole
+│   └── ServerError         a server that fails in a way that no retry mends
+└── RunError                a run folder that cannot be used
+    ├── RunLocked           another process is writing it
+    ├── RunMismatch         it belongs to other options, another model or other data
+    ├── RunDamaged          its files cannot be read
+    └── StorageError        the disk is full, or refuses to be written
+
+The command line prints the message and leaves with `exit_code`; it shows a traceback only under --debug.
+"""
+
+from __future__ import annotations
+
+
+class HowsureError(Exception):
+    """A fault that the user can understand and mend; its text is one sentence."""
+
+    exit_code = 2
+
+
+class InputError(HowsureError, ValueError):
+    """A file, an option or a value that cannot be used."""
+
+
+class EvidenceError(HowsureError, ValueError):
+    """Numbers that cannot be log-probabilities or probabilities."""
+
+
+class ModelError(HowsureError):
+    """A model that cannot be had or cannot do what is asked."""
+
+
+class UnknownModel(ModelError):
+    """The model's name is not one that howsure knows."""
+
+
+class MissingExtra(ModelError, ImportError):
+    """A back end's packages are not installed; the message holds the command that installs them."""
+
+    def __init__(self, what: str, extra: str, package: str) -> None:
+        super().__init__(
+            f'{what} needs the package {package!r}, which is not installed: pip install "howsure[{extra}]"'
+        )
+        self.extra = extra
+        self.package = package
+
+
+class MissingCapability(ModelError):
+    """The model lacks the capability that a study asks for."""
+
+
+class WeightsError(ModelError):
+    """Weights that cannot be fetched, checked or loaded whole."""
+
+
+class ServerError(ModelError):
+    """A server that fails in a way that no retry mends."""
+
+
+class RunError(HowsureError):
+    """A run folder that cannot be used."""
+
+
+class RunLocked(RunError):
+    """Another process is writing the run."""
+
+
+class RunMismatch(RunError):
+    """The run belongs to other options, another model or other data."""
+
+
+class RunDamaged(RunError):
+    """Files of the run that cannot be read."""
+
+
+class StorageError(RunError, OSError):
+    """The disk is full, or refuses to be written."""

@@ -1,0 +1,14 @@
+"""What a model said about its own probabilities, and what happened: the types every study shares."""
+
+from howsure.evidence.formats import from_gemini, from_openai, to_openai
+from howsure.evidence.types import Distribution, Outcome, TokenLogprobs, TopAlternatives
+
+__all__ = [
+    "Distribution",
+    "Outcome",
+    "TokenLogprobs",
+    "TopAlternatives",
+    "from_gemini",
+    "from_openai",
+    "to_openai",
+]

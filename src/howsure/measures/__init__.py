@@ -1,0 +1,76 @@
+"""Pure maths on arrays: no files, no models, no printing. Nats inside; names carry their unit."""
+
+from howsure.measures.calibration import (
+    ReliabilityBins,
+    brier_score,
+    expected_calibration_error,
+    log_loss,
+    reliability_bins,
+    smooth_ece,
+)
+from howsure.measures.choices import ChoiceScores, choice_scores
+from howsure.measures.entropy import (
+    cross_entropy_nats,
+    entropy_from_logprobs_nats,
+    entropy_nats,
+    kl_nats,
+    perplexity,
+)
+from howsure.measures.fieller import FiellerSet, fieller_set
+from howsure.measures.intervals import Interval, bootstrap, bootstrap_mean, wilson_interval
+from howsure.measures.logprobs import check_logprobs
+from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_bootstrap
+from howsure.measures.selective import RiskCoverage, auarc, auprc, aurc, auroc, e_aurc, prr, risk_coverage
+from howsure.measures.topk import TopKEntropies, TopKEntropy, topk_entropies, topk_entropy
+from howsure.measures.trust import TrustEstimate, trust, trust_over_steps
+from howsure.measures.turns import TurnColumns, TurnStatistics, turn_statistics, turn_statistics_ragged
+from howsure.measures.units import NATS_PER_BIT, bits_to_nats, nats_to_bits
+
+__all__ = [
+    "NATS_PER_BIT",
+    "ChoiceScores",
+    "FiellerSet",
+    "Interval",
+    "McNemar",
+    "PairedDifference",
+    "ReliabilityBins",
+    "RiskCoverage",
+    "TopKEntropies",
+    "TopKEntropy",
+    "TrustEstimate",
+    "TurnColumns",
+    "TurnStatistics",
+    "auarc",
+    "auprc",
+    "aurc",
+    "auroc",
+    "bits_to_nats",
+    "bootstrap",
+    "bootstrap_mean",
+    "brier_score",
+    "check_logprobs",
+    "choice_scores",
+    "cross_entropy_nats",
+    "e_aurc",
+    "entropy_from_logprobs_nats",
+    "entropy_nats",
+    "expected_calibration_error",
+    "fieller_set",
+    "kl_nats",
+    "log_loss",
+    "mcnemar_exact",
+    "nats_to_bits",
+    "paired_bootstrap",
+    "perplexity",
+    "prr",
+    "reliability_bins",
+    "risk_coverage",
+    "smooth_ece",
+    "topk_entropies",
+    "topk_entropy",
+    "trust",
+    "trust_over_steps",
+    "turn_statistics",
+    "turn_statistics_ragged",
+    "wilson_interval",
+]

@@ -1,0 +1,194 @@
+"""What a model is to the rest of howsure: a name, a fingerprint, and one or two capabilities.
+
+`generate` takes conversations and gives answers with the log-probabilities of their tokens.
+`score` takes prefixes with continuations and gives the log-probabilities of each continuation, by forward
+passes only. A back end is one file that subclasses `Model` and implements either or both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from howsure.errors import InputError, MissingCapability
+from howsure.evidence import TokenLogprobs
+
+
+class Capability(StrEnum):
+    """What a back end can do; a study names the one that it needs before any work starts."""
+
+    GENERATE = "generate"
+    SCORE = "score"
+
+
+class ScoreItem(NamedTuple):
+    """One prefix and the continuations to be scored after it."""
+
+    prefix: str
+    continuations: Sequence[str]
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One message of a conversation, in the form that every chat API shares."""
+
+    role: str
+    content: str
+
+
+Conversation = str | Sequence[Message | Mapping[str, Any]]
+"""A conversation; a plain string is one user message."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came back for one conversation: text with its evidence, or the reason why there is none.
+
+    Exactly one of `text` and `failure` is None. `logprobs` is None where the source gave none, and
+    `logprobs_missing` then says why.
+    """
+
+    text: str | None
+    logprobs: TokenLogprobs | None = None
+    logprobs_missing: str | None = None
+    finish_reason: str | None = None
+    failure: str | None = None
+    retries: int = 0
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why one item has no evidence: a short countable reason, and the particulars."""
+
+    reason: str
+    detail: str
+
+
+class Batch(NamedTuple):
+    """Items that are run together: the unit of work, for resuming and for spreading over machines."""
+
+    indices: tuple[int, ...]
+    tokens: int
+
+
+class ScorePlan(NamedTuple):
+    """Every item is in exactly one batch, or refused with its reason."""
+
+    batches: list[Batch]
+    refused: dict[int, Failure]
+
+    @property
+    def tokens(self) -> int:
+        return sum(batch.tokens for batch in self.batches)
+
+
+class Counters(msgspec.Struct):
+    """What a model has run since it was loaded, to be checked against the minimum of the design."""
+
+    calls: int = 0
+    tokens_run: int = 0
+    head_rows_run: int = 0
+    padding_run: int = 0
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How to open a model; what a back end has no use for, it ignores.
+
+    `device` None means a GPU where there is one. `dtype` None means float32 on a CPU and the checkpoint's
+    own type elsewhere. `token_budget` None means 2,048 tokens a batch on a CPU and 16,384 elsewhere.
+    """
+
+    base_url: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    token_budget: int | None = None
+    trust_remote_code: bool = False
+    concurrency: int = 8
+    announce: Callable[[str], None] | None = None
+
+
+class Model(ABC):
+    """The contract. A back end raises `MissingCapability` for what it cannot do, by not overriding it."""
+
+    name: str
+    capabilities: frozenset[Capability]
+    counters: Counters
+
+    @abstractmethod
+    def fingerprint(self) -> dict[str, Any]:
+        """What makes this model this model; equal fingerprints mean equal answers. Never holds a secret."""
+
+    def load(self) -> None:  # noqa: B027 - a back end may have nothing to load
+        """Fetch and load everything that the first answer needs; loading twice does nothing."""
+
+    def close(self) -> None:  # noqa: B027 - or nothing to give back
+        """Give back what the model holds."""
+
+    def require(self, capability: Capability, purpose: str) -> None:
+        """Raise in one sentence where the model cannot do what `purpose` needs."""
+        if capability not in self.capabilities:
+            raise self._lacks(capability, purpose)
+
+    def _lacks(self, capability: Capability, purpose: str) -> MissingCapability:
+        has = " and ".join(sorted(c.value for c in self.capabilities)) or "nothing"
+        return MissingCapability(
+            f"{purpose} needs a model that can {capability.value}, and {self.name!r} can only {has}; "
+            "`howsure models` lists what each kind of model can do"
+        )
+
+    def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
+        """Batches that cover all items; a pure function of the items and the model's options."""
+        raise self._lacks(Capability.SCORE, "score")
+
+    def try_score(
+        self, items: Sequence[ScoreItem], *, top_logprobs: int = 0, entropies: bool = False
+    ) -> list[list[TokenLogprobs] | Failure]:
+        """For each item the evidence of its continuations, or the reason why it has none."""
+        raise self._lacks(Capability.SCORE, "score")
+
+    def score(
+        self,
+        items: Iterable[tuple[str, Sequence[str]]],
+        *,
+        top_logprobs: int = 0,
+        entropies: bool = False,
+    ) -> list[list[TokenLogprobs]]:
+        """For each (prefix, continuations) the `TokenLogprobs` of every continuation; raises if one has none."""
+        wanted = [ScoreItem(prefix, tuple(continuations)) for prefix, continuations in items]
+        results = self.try_score(wanted, top_logprobs=top_logprobs, entropies=entropies)
+        out = []
+        for i, result in enumerate(results):
+            if isinstance(result, Failure):
+                raise InputError(f"item {i} cannot be scored: {result.detail}")
+            out.append(result)
+        return out
+
+    def generate(
+        self,
+        conversations: Iterable[Conversation],
+        *,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        top_logprobs: int = 5,
+        seed: int = 0,
+    ) -> list[Answer]:
+        """One answer for each conversation, in order; a conversation that fails has its reason in it."""
+        raise self._lacks(Capability.GENERATE, "generate")
+
+
+def as_messages(conversation: Conversation) -> list[Message]:
+    """Check a conversation from outside and bring it to one form."""
+    if isinstance(conversation, str):
+        return [Message("user", conversation)]
+    try:
+        messages = [m if isinstance(m, Message) else msgspec.convert(m, Message) for m in conversation]
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InputError(
+            f"a conversation is a text or a list of {{'role': …, 'content': …}} messages: {error}"
+        ) from error
+    if not messages:
+        raise InputError("a conversation needs at least one message")
+    return messages

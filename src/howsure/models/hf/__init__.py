@@ -1,0 +1,307 @@
+"""Hugging Face text models, and the built-in SmolLM2: exact probabilities from weights on this machine.
+
+Tokenizer and weights are loaded when first needed, so that a dry run, which only counts tokens, costs no weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from howsure.errors import EvidenceError, InputError
+from howsure.evidence import TokenLogprobs, TopAlternatives
+from howsure.models import builtin
+from howsure.models.contract import (
+    Answer,
+    Capability,
+    Conversation,
+    Counters,
+    Failure,
+    Model,
+    ModelOptions,
+    ScoreItem,
+    ScorePlan,
+    as_messages,
+)
+from howsure.models.names import ModelName
+from howsure.models.packing import plan_batches
+from howsure.models.text_boundary import Encoded, TextEncoder
+
+CPU_TOKEN_BUDGET = 2048
+GPU_TOKEN_BUDGET = 16384
+
+
+class HFTextModel(Model):
+    """A causal language model in the Hugging Face format."""
+
+    capabilities = frozenset({Capability.GENERATE, Capability.SCORE})
+
+    def __init__(
+        self, name: str, source: Callable[[], str], adapter: str | None, options: ModelOptions, built_in: bool
+    ) -> None:
+        self.name = name
+        self.counters = Counters()
+        self._find_source = source
+        self._adapter = adapter
+        self._options = options
+        self._built_in = built_in
+        if options.token_budget is not None and options.token_budget < 1:
+            raise InputError(f"the token budget must be at least 1, not {options.token_budget}")
+
+    @classmethod
+    def built_in(cls, name: str, options: ModelOptions) -> HFTextModel:
+        return cls(name, lambda: str(builtin.model_folder(options.announce)), None, options, built_in=True)
+
+    @classmethod
+    def open(cls, name: ModelName, options: ModelOptions) -> HFTextModel:
+        from howsure.models.hf.loading import resolve
+
+        source = resolve(name.target)
+        return cls(str(name), lambda: source, name.adapter, options, built_in=False)
+
+    # -- what is loaded when first needed ---------------------------------------------------------------------
+
+    @cached_property
+    def source(self) -> str:
+        return self._find_source()
+
+    @cached_property
+    def device(self) -> str:
+        import torch
+
+        if self._options.device is not None:
+            return self._options.device
+        return "cuda" if torch.cuda.is_available() else "cpu"
+
+    @cached_property
+    def encoder(self) -> TextEncoder:
+        from howsure.models.hf.loading import load_tokenizer
+
+        return TextEncoder(load_tokenizer(self.source, self._options.trust_remote_code))
+
+    @cached_property
+    def network(self) -> Any:
+        from howsure.models.hf.loading import load_network
+
+        dtype = self._options.dtype or ("float32" if self.device == "cpu" else "auto")
+        return load_network(self.source, self._adapter, dtype, self.device, self._options.trust_remote_code)
+
+    @cached_property
+    def scorer(self) -> Any:
+        from howsure.models.hf.scoring import Scorer
+
+        return Scorer(self.network, self.pad_id, self.counters)
+
+    @cached_property
+    def config(self) -> Any:
+        from transformers import AutoConfig
+
+        from howsure.models.hf.loading import explained
+
+        with explained(self.source, "configuration"):
+            found = AutoConfig.from_pretrained(self.source, trust_remote_code=self._options.trust_remote_code)
+        return found.get_text_config()
+
+    @property
+    def pad_id(self) -> int:
+        pad = self.encoder.tokenizer.pad_token_id
+        return int(pad) if pad is not None else 0
+
+    @property
+    def token_budget(self) -> int:
+        default = CPU_TOKEN_BUDGET if self.device == "cpu" else GPU_TOKEN_BUDGET
+        return self._options.token_budget if self._options.token_budget is not None else default
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The longest sequence that the model was made for; None where its configuration does not say."""
+        limit = getattr(self.config, "max_position_embeddings", None)
+        return limit if isinstance(limit, int) else None
+
+    def load(self) -> None:
+        _ = self.scorer
+
+    def fingerprint(self) -> dict[str, Any]:
+        from howsure.models.hf.loading import file_fingerprint, resolve
+
+        trust = self._options.trust_remote_code
+        out: dict[str, Any] = {"backend": "hf", "token_budget": self.token_budget, "device": self.device}
+        if self._options.dtype is not None:
+            out["dtype"] = self._options.dtype
+        out |= builtin.fingerprint() if self._built_in else {"weights": file_fingerprint(self.source, trust)}
+        if self._adapter is not None:
+            out["adapter"] = file_fingerprint(resolve(self._adapter), trust)
+        return out
+
+    # -- score ------------------------------------------------------------------------------------------------
+
+    def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
+        sizes: list[int] = []
+        refused: dict[int, Failure] = {}
+        for i, item in enumerate(items):
+            encoded = self._encode(item)
+            sizes.append(0 if isinstance(encoded, Failure) else encoded.tokens)
+            if isinstance(encoded, Failure):
+                refused[i] = encoded
+        order = [i for i in range(len(items)) if i not in refused]
+        return ScorePlan(plan_batches(sizes, order, self.token_budget), refused)
+
+    def try_score(
+        self, items: Sequence[ScoreItem], *, top_logprobs: int = 0, entropies: bool = False
+    ) -> list[list[TokenLogprobs] | Failure]:
+        results: list[Any] = [self._encode(item) for item in items]
+        encoded = {i: e for i, e in enumerate(results) if isinstance(e, Encoded)}
+        sizes = [encoded[i].tokens if i in encoded else 0 for i in range(len(items))]
+        for batch in plan_batches(sizes, list(encoded), self.token_budget):
+            scored = self._score_batch([encoded[i] for i in batch.indices], top_logprobs, entropies)
+            for i, result in zip(batch.indices, scored, strict=True):
+                results[i] = result
+        return results
+
+    def _encode(self, item: ScoreItem) -> Encoded | Failure:
+        try:
+            encoded = self.encoder.encode(item.prefix, item.continuations)
+        except InputError as error:
+            return Failure("unreadable_text", str(error))
+        if not encoded.context:
+            return Failure("no_context", f"{self.name} has no start token, so the first token of a text has no context")
+        limit = self.context_tokens
+        if limit is not None and encoded.span > limit:
+            return Failure("too_long", f"{encoded.span} tokens do not fit the model's context of {limit}")
+        return encoded
+
+    def _score_batch(self, items: list[Encoded], top: int, entropies: bool) -> list[list[TokenLogprobs] | Failure]:
+        from howsure.models.hf.scoring import Wanted, is_out_of_memory
+
+        try:
+            readouts = self.scorer.run(items, Wanted(top, entropies))
+        except (MemoryError, RuntimeError) as error:
+            if not (isinstance(error, MemoryError) or is_out_of_memory(error)):
+                raise
+            if len(items) == 1:
+                return [Failure("out_of_memory", f"{items[0].tokens} tokens do not fit into memory")]
+            return [r for item in items for r in self._score_batch([item], top, entropies)]
+        return [self._evidence(item, out) for item, out in zip(items, readouts, strict=True)]
+
+    def _evidence(self, item: Encoded, out: Any) -> list[TokenLogprobs] | Failure:
+        evidence, start = [], 0
+        try:
+            for suffix, known in zip(item.suffixes, item.suffix_bytes, strict=True):
+                rows = slice(start, start + len(suffix))
+                columns = [None if column is None else column[rows] for column in out]
+                evidence.append(self._tokens(suffix, known, columns, item.prefix_chars))
+                start += len(suffix)
+        except EvidenceError as error:
+            return Failure("bad_logprobs", f"{self.name} gave {error}")
+        return evidence
+
+    def _tokens(
+        self, ids: Sequence[int], known: Sequence[bytes] | None, columns: Sequence[Any], prefix_chars: int = 0
+    ) -> TokenLogprobs:
+        logprobs, entropies, top_ids, top_logprobs = columns
+        names = self._pieces(ids) if known is None else [b.decode("utf-8", errors="replace") for b in known]
+        top = None
+        if top_ids is not None:
+            rows = [
+                list(zip(self._pieces(row_ids), map(float, row), strict=True))
+                for row_ids, row in zip(top_ids, top_logprobs, strict=True)
+            ]
+            top = TopAlternatives.from_rows(rows)
+        return TokenLogprobs(
+            tokens=tuple(names),
+            logprobs=np.asarray(logprobs, dtype=np.float64),
+            token_bytes=None if known is None else tuple(known),
+            top=top,
+            entropies_nats=None if entropies is None else np.asarray(entropies, dtype=np.float64),
+            prefix_chars=prefix_chars,
+        )
+
+    def _pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self.encoder.piece(int(i)) for i in ids]
+
+    # -- generate ---------------------------------------------------------------------------------------------
+
+    def prompt_text(self, conversation: Conversation) -> str:
+        """What the model reads for a conversation: its chat template applied, the answer's turn begun."""
+        messages = as_messages(conversation)
+        tokenizer = self.encoder.tokenizer
+        if tokenizer.chat_template is None:
+            if len(messages) == 1 and messages[0].role == "user":
+                return messages[0].content
+            raise InputError(f"{self.name} has no chat template, so it takes one user message, which it continues")
+        plain = [{"role": m.role, "content": m.content} for m in messages]
+        try:
+            return str(tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True))
+        except Exception as error:
+            raise InputError(f"{self.name}'s chat template refuses these messages: {error}") from error
+
+    def generate(
+        self,
+        conversations: Iterable[Conversation],
+        *,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        top_logprobs: int = 5,
+        seed: int = 0,
+    ) -> list[Answer]:
+        if max_tokens < 1 or temperature < 0 or top_logprobs < 0:
+            raise InputError("max_tokens must be at least 1, temperature and top_logprobs not negative")
+        prompts = [self._prompt_ids(conversation) for conversation in conversations]
+        answers: dict[int, Answer] = {}
+        limit = self.context_tokens
+        for i, ids in enumerate(prompts):
+            if limit is not None and len(ids) + max_tokens > limit:
+                answers[i] = Answer(None, failure=f"too long: {len(ids)} + {max_tokens} tokens, the context is {limit}")
+        sizes = [len(ids) + max_tokens for ids in prompts]
+        order = [i for i in range(len(prompts)) if i not in answers]
+        for batch in plan_batches(sizes, order, 4 * self.token_budget):
+            answers |= self._answer_batch(batch.indices, prompts, max_tokens, temperature, top_logprobs, seed)
+        return [answers[i] for i in range(len(prompts))]
+
+    def _prompt_ids(self, conversation: Conversation) -> list[int]:
+        text = self.prompt_text(conversation)
+        # A chat template writes its own start token; a second one would be out of place.
+        templated = self.encoder.tokenizer.chat_template is not None
+        ids = list(self.encoder.tokenizer(text, add_special_tokens=not templated)["input_ids"])
+        if not ids and self.encoder.start_token is not None:
+            ids = [self.encoder.start_token]
+        if not ids:
+            raise InputError("an empty prompt gives the model nothing to continue")
+        return ids
+
+    def _answer_batch(
+        self,
+        indices: tuple[int, ...],
+        prompts: list[list[int]],
+        max_tokens: int,
+        temperature: float,
+        top: int,
+        seed: int,
+    ) -> dict[int, Answer]:
+        from howsure.models.hf.generation import write
+
+        written = write(
+            self.network,
+            [prompts[i] for i in indices],
+            pad_id=self.pad_id,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top=top,
+            seed=seed,
+            counters=self.counters,
+        )
+        return {i: self._answer(one) for i, one in zip(indices, written, strict=True)}
+
+    def _answer(self, written: Any) -> Answer:
+        text = self.encoder.tokenizer.decode(written.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        known = self.encoder.token_bytes(written.ids, text)
+        columns = [written.logprobs, written.entropies, written.top_ids or None, written.top_logprobs]
+        try:
+            evidence, missing = self._tokens(written.ids, known, columns), None
+        except EvidenceError as error:
+            evidence, missing = None, f"{self.name} gave {error}"
+        reason = "stop" if written.finished else "length"
+        return Answer(text, evidence, missing, finish_reason=reason)

@@ -1,0 +1,133 @@
+"""Answers with exact evidence: the emitted token's log-probability by its id, the whole vocabulary's entropy.
+
+`transformers` generates; a logits processor looks on. It sees the network's own distribution, before temperature
+or sampling change it, and keeps only what is asked for, not a [tokens × vocabulary] table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+
+from howsure.models.contract import Counters
+
+
+class Written(NamedTuple):
+    """One answer in tokens, its end token taken off."""
+
+    ids: list[int]
+    logprobs: list[float]
+    entropies: list[float]
+    top_ids: list[list[int]]
+    top_logprobs: list[list[float]]
+    finished: bool
+
+
+class Onlooker(LogitsProcessor):  # type: ignore[misc]
+    """Keeps each step's distribution until the emitted token is known, then only its figures."""
+
+    def __init__(self, top: int) -> None:
+        self.top = top
+        self.before: Any = None
+        self.logprobs: list[Any] = []
+        self.entropies: list[Any] = []
+        self.top_ids: list[Any] = []
+        self.top_logprobs: list[Any] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        self.emitted(input_ids[:, -1])
+        logprobs = torch.log_softmax(scores.float(), dim=-1)
+        finite = logprobs.clamp(min=torch.finfo(torch.float32).min)
+        self.entropies.append(-(finite.exp() * finite).sum(-1).double().cpu())
+        best = torch.topk(logprobs, min(self.top, logprobs.shape[-1]), dim=-1)
+        self.top_ids.append(best.indices.cpu())
+        self.top_logprobs.append(best.values.double().cpu())
+        self.before = logprobs
+        return scores
+
+    def emitted(self, ids: Any) -> None:
+        """Gather the log-probability of the tokens that the last step emitted."""
+        if self.before is not None:
+            self.logprobs.append(self.before.gather(1, ids[:, None]).squeeze(1).double().cpu())
+            self.before = None
+
+
+@torch.inference_mode()  # type: ignore[untyped-decorator]
+def write(
+    network: Any,
+    prompts: Sequence[Sequence[int]],
+    *,
+    pad_id: int,
+    max_tokens: int,
+    temperature: float,
+    top: int,
+    seed: int,
+    counters: Counters,
+) -> list[Written]:
+    """Generate for one batch of prompts, padded on the left."""
+    length = max(len(prompt) for prompt in prompts)
+    ids = np.full((len(prompts), length), pad_id, dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for i, prompt in enumerate(prompts):
+        ids[i, length - len(prompt) :] = prompt
+        mask[i, length - len(prompt) :] = 1
+    ends = end_tokens(network)
+    onlooker = Onlooker(top)
+    with torch.random.fork_rng(devices=[network.device] if network.device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        output = network.generate(
+            input_ids=torch.from_numpy(ids).to(network.device),
+            attention_mask=torch.from_numpy(mask).to(network.device),
+            generation_config=_settings(max_tokens, temperature, pad_id, ends),
+            logits_processor=LogitsProcessorList([onlooker]),
+        )
+    onlooker.emitted(output[:, -1])
+    new = output[:, length:].cpu().tolist()
+    counters.calls += 1
+    counters.tokens_run += int(mask.sum()) + len(prompts) * (len(new[0]) - 1)
+    counters.head_rows_run += len(prompts) * len(new[0])
+    counters.padding_run += int((mask == 0).sum())
+    return [_written(row, i, onlooker, ends) for i, row in enumerate(new)]
+
+
+def end_tokens(network: Any) -> list[int]:
+    """The ids that end an answer; a checkpoint may name several."""
+    ends = network.generation_config.eos_token_id
+    if ends is None:
+        ends = network.config.get_text_config().eos_token_id
+    if ends is None:
+        return []
+    return list(ends) if isinstance(ends, list | tuple) else [int(ends)]
+
+
+def _settings(max_tokens: int, temperature: float, pad_id: int, ends: list[int]) -> GenerationConfig:
+    """Everything said, since generate fills what is unsaid from the checkpoint (penalties, top-p, top-k)."""
+    return GenerationConfig(
+        max_new_tokens=max_tokens,
+        do_sample=temperature > 0,
+        temperature=temperature if temperature > 0 else 1.0,
+        top_k=0,
+        top_p=1.0,
+        repetition_penalty=1.0,
+        no_repeat_ngram_size=0,
+        num_beams=1,
+        pad_token_id=pad_id,
+        eos_token_id=ends or None,
+    )
+
+
+def _written(row: list[int], i: int, onlooker: Onlooker, ends: list[int]) -> Written:
+    stop = next((j for j, token in enumerate(row) if token in ends), None)
+    count = len(row) if stop is None else stop
+    return Written(
+        ids=row[:count],
+        logprobs=[float(step[i]) for step in onlooker.logprobs[:count]],
+        entropies=[float(step[i]) for step in onlooker.entropies[:count]],
+        top_ids=[step[i].tolist() for step in onlooker.top_ids[:count]],
+        top_logprobs=[step[i].tolist() for step in onlooker.top_logprobs[:count]],
+        finished=stop is not None,
+    )

@@ -1,0 +1,122 @@
+"""Opening a Hugging Face checkpoint so that nothing in it is random and nothing in it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from howsure.errors import HowsureError, InputError, WeightsError
+from howsure.models.names import newest_checkpoint
+
+SAMPLED_BYTES = 1 << 20
+"""Files above this size are fingerprinted by their size and their first and last this many bytes."""
+
+
+def resolve(target: str) -> str:
+    """A folder on disk (the newest checkpoint in it), or a name to be looked up on the hub."""
+    path = Path(target).expanduser()
+    if path.exists():
+        return str(newest_checkpoint(path))
+    if target.startswith(("/", "./", "../", "~")) or target.count("/") > 1:
+        raise InputError(f"there is no folder {target!r}; hf: takes a model folder or a hub name such as org/model")
+    return target
+
+
+def load_tokenizer(source: str, trust_remote_code: bool) -> Any:
+    from transformers import AutoTokenizer
+
+    with explained(source, "tokenizer"):
+        return AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
+
+
+def load_network(source: str, adapter: str | None, dtype: str, device: str, trust_remote_code: bool) -> Any:
+    """The causal language model, checked to be whole, in evaluation mode on its device."""
+    from transformers import AutoModelForCausalLM
+
+    with explained(source, "model"):
+        network, info = AutoModelForCausalLM.from_pretrained(
+            source,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=trust_remote_code,
+            output_loading_info=True,
+        )
+    refuse_random_weights(source, info)
+    if adapter is not None:
+        network = _add_adapter(network, adapter)
+    return network.to(device).eval()
+
+
+def refuse_random_weights(source: str, info: Any) -> None:
+    """transformers only warns when a checkpoint lacks tensors, and fills them with noise."""
+    for kind in ("missing_keys", "mismatched_keys", "error_msgs"):
+        keys = sorted(str(key) for key in info.get(kind) or ())
+        if keys:
+            raise WeightsError(
+                f"{source} does not hold the whole model: {kind.replace('_', ' ')} {', '.join(keys[:5])}"
+                + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
+                + "; they would be random, so it is not used"
+            )
+
+
+def file_fingerprint(source: str, trust_remote_code: bool = False) -> str:
+    """A hash over the files that decide the answers; large files by size and ends, so that it stays quick."""
+    folder = Path(source) if Path(source).is_dir() else _snapshot(source, trust_remote_code)
+    digest = hashlib.sha256()
+    kinds = {".json", ".safetensors", ".jinja", ".model", ".txt", ".py"}
+    for path in sorted(p for p in folder.iterdir() if p.suffix in kinds):
+        size = path.stat().st_size
+        digest.update(f"{path.name}\0{size}\0".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(SAMPLED_BYTES))
+            if size > SAMPLED_BYTES:
+                file.seek(max(size - SAMPLED_BYTES, SAMPLED_BYTES))
+                digest.update(file.read(SAMPLED_BYTES))
+    return f"sha256:{digest.hexdigest()}"
+
+
+@contextmanager
+def explained(source: str, part: str) -> Iterator[None]:
+    """transformers' many exceptions as one sentence."""
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    try:
+        yield
+    except HowsureError:
+        raise
+    except Exception as error:
+        words = " ".join(str(error).split())
+        raise WeightsError(
+            f"the {part} of {source!r} cannot be loaded: {type(error).__name__}: {words[:300]}"
+        ) from error
+
+
+def _add_adapter(network: Any, adapter: str) -> Any:
+    folder = resolve(adapter)
+    with explained(folder, "adapter"):
+        import warnings
+
+        from peft import PeftModel
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            wrapped = PeftModel.from_pretrained(network, folder)
+        missing = [str(w.message) for w in caught if "missing adapter keys" in str(w.message).lower()]
+        if missing:
+            raise WeightsError(f"adapter {folder} is not whole: {missing[0][:300]}")
+        return wrapped.merge_and_unload()
+
+
+def _snapshot(source: str, trust_remote_code: bool) -> Path:
+    """The folder in the hub's cache from which a hub name was loaded."""
+    from transformers.utils import cached_file
+
+    with explained(source, "configuration"):
+        found = cached_file(source, "config.json", trust_remote_code=trust_remote_code)
+    return Path(os.fspath(found)).parent

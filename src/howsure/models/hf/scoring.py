@@ -1,0 +1,199 @@
+"""Log-probabilities of continuations by forward passes, with every shared token run once.
+
+Two ways, which give the same numbers. `packed`: one row an item, as `models.packing` lays it out, with the
+vocabulary head run only on the places that are read, a slice at a time. `plain`: one continuation at a time through
+the network's own forward. Packing needs a network that takes its attention mask and positions from outside; the
+way is chosen by trying both on a small item when the model is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from howsure.models.contract import Counters
+from howsure.models.packing import PackedBatch, pack
+from howsure.models.text_boundary import Encoded
+
+HEAD_ROWS = 256
+"""Rows of [rows × vocabulary] that are in memory at once."""
+
+TOLERANCE_NATS = {torch.float32: 1e-3, torch.float64: 1e-6}
+HALF_PRECISION_TOLERANCE_NATS = 0.15
+
+
+class Readout(NamedTuple):
+    """What was read for the tokens of one item, in order: columns of equal length."""
+
+    logprobs: NDArray[Any]
+    entropies: NDArray[Any] | None
+    top_ids: NDArray[Any] | None
+    top_logprobs: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, columns: Iterable[NDArray[Any] | None]) -> Readout:
+        logprobs, entropies, top_ids, top_logprobs = columns
+        assert logprobs is not None
+        return cls(logprobs, entropies, top_ids, top_logprobs)
+
+
+class Wanted(NamedTuple):
+    top: int = 0
+    entropies: bool = False
+
+
+class Scorer:
+    """Runs encoded items through one network."""
+
+    def __init__(self, network: Any, pad_id: int, counters: Counters) -> None:
+        self.network = network
+        self.pad_id = pad_id
+        self.counters = counters
+        self.device = network.device
+        window = getattr(network.config.get_text_config(), "sliding_window", None)
+        self.window: int | None = window if isinstance(window, int) else None
+        self.way = "packed" if self._packing_agrees() else "plain"
+
+    def run(self, items: Sequence[Encoded], wanted: Wanted) -> list[Readout]:
+        """One readout an item. Out of memory, the batch is halved until it fits."""
+        longest = max(item.tokens for item in items)
+        if self.way == "plain" or (self.window is not None and longest > self.window):
+            return [self.run_plain(item, wanted) for item in items]
+        try:
+            found: list[Readout] = self.run_packed(items, wanted)
+            return found
+        except (torch.OutOfMemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error) or len(items) == 1:
+                raise
+        half = len(items) // 2
+        return self.run(items[:half], wanted) + self.run(items[half:], wanted)
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def run_packed(self, items: Sequence[Encoded], wanted: Wanted) -> list[Readout]:
+        batch = pack(items, self.pad_id)
+        tokens = sum(len(row.ids) for row in batch.rows)
+        self.counters.calls += 1
+        self.counters.tokens_run += tokens
+        self.counters.padding_run += batch.ids.size - tokens
+        output = self.network.base_model(
+            input_ids=self._tensor(batch.ids),
+            position_ids=self._tensor(batch.positions),
+            attention_mask=self._mask(batch),
+            use_cache=False,
+        ).last_hidden_state
+        return [self._read(output[i], row.reads, row.targets, wanted) for i, row in enumerate(batch.rows)]
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def run_plain(self, item: Encoded, wanted: Wanted) -> Readout:
+        parts = []
+        for suffix in item.suffixes:
+            if not suffix:
+                continue
+            ids = np.array([*item.context, *suffix[:-1]], dtype=np.int64)
+            self.counters.calls += 1
+            self.counters.tokens_run += len(ids)
+            self.counters.head_rows_run += len(ids)
+            logits = self.network(input_ids=self._tensor(ids[None]), use_cache=False).logits[0, -len(suffix) :]
+            places = torch.arange(len(suffix), device=self.device)
+            parts.append(_measure(logits, places, self._tensor(np.array(suffix)), wanted))
+        return _join(parts, wanted)
+
+    def _read(self, hidden: Any, reads: Any, targets: Any, wanted: Wanted) -> Readout:
+        """Head and softmax for the places that are read, each place once, `HEAD_ROWS` at a time."""
+        places, which = np.unique(reads, return_inverse=True)
+        self.counters.head_rows_run += len(places)
+        parts, order = [], []
+        for start in range(0, len(places), HEAD_ROWS):
+            chosen = places[start : start + HEAD_ROWS]
+            logits = self._logits(hidden[self._tensor(chosen)])
+            here = np.flatnonzero((which >= start) & (which < start + HEAD_ROWS))
+            order.append(here)
+            rows, wants = self._tensor(which[here] - start), self._tensor(targets[here])
+            parts.append(_measure(logits, rows, wants, wanted))
+        joined = _join(parts, wanted)
+        back = np.argsort(np.concatenate(order)) if order else np.array([], dtype=np.int64)
+        return Readout.of(None if column is None else column[back] for column in joined)
+
+    def _logits(self, hidden: Any) -> Any:
+        """The vocabulary head with what each family does to its output; the trial at load checks it."""
+        logits = self.network.get_output_embeddings()(hidden).float()
+        config = self.network.config.get_text_config()
+        if (scale := getattr(config, "logit_scale", None)) is not None:  # Cohere
+            logits = logits * scale
+        if (divisor := getattr(config, "logits_scaling", None)) is not None:  # Granite
+            logits = logits / divisor
+        if (cap := getattr(config, "final_logit_softcapping", None)) is not None:  # Gemma 2
+            logits = torch.tanh(logits / cap) * cap
+        return logits
+
+    def _mask(self, batch: PackedBatch) -> Any:
+        """A plain padding mask where rows are simple sequences; else the packed one, in the network's form."""
+        if batch.segments.max() <= 1:
+            return None if batch.segments.min() >= 0 else self._tensor((batch.segments >= 0).astype(np.int64))
+        visible = torch.from_numpy(batch.visible()).unsqueeze(1).to(self.device)
+        if self.network.config._attn_implementation == "sdpa":
+            return visible
+        additive = torch.zeros(visible.shape, dtype=self.network.dtype, device=self.device)
+        return additive.masked_fill(~visible, torch.finfo(self.network.dtype).min)
+
+    def _packing_agrees(self) -> bool:
+        """Two items of unlike shape, packed and plain: equal to rounding, or packing is not for this network."""
+        vocabulary = self.network.get_input_embeddings().num_embeddings
+        ids = [(7 * i + 3) % vocabulary for i in range(20)]
+        trial = [
+            Encoded(tuple(ids[:6]), (tuple(ids[6:9]), tuple(ids[9:10]), tuple(ids[10:14])), (None,) * 3, 0),
+            Encoded(tuple(ids[14:16]), (tuple(ids[16:18]), tuple(ids[18:20])), (None,) * 2, 0),
+        ]
+        before = Counters(**{name: getattr(self.counters, name) for name in Counters.__struct_fields__})
+        try:
+            packed = self.run_packed(trial, Wanted())
+        except Exception:  # noqa: BLE001 - an unsuited network may refuse the mask in any way it likes
+            return False
+        finally:
+            plain = [self.run_plain(item, Wanted()) for item in trial]
+            for name in Counters.__struct_fields__:
+                setattr(self.counters, name, getattr(before, name))
+        gap = max(float(np.abs(a.logprobs - b.logprobs).max()) for a, b in zip(packed, plain, strict=True))
+        return gap < TOLERANCE_NATS.get(self.network.dtype, HALF_PRECISION_TOLERANCE_NATS)
+
+    def _tensor(self, array: Any) -> Any:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+
+
+def _measure(logits: Any, rows: Any, targets: Any, wanted: Wanted) -> Readout:
+    """The probability of each target in its row of logits; the entropy and the best tokens of the row if wanted."""
+    logits = logits.float()
+    normaliser = torch.logsumexp(logits, dim=-1)
+    logprobs = logits[rows, targets] - normaliser[rows]
+    entropies = top_ids = top_logprobs = None
+    if wanted.entropies:
+        # H = ln Z − Σ p·logit, which stays exact where a probability underflows.
+        expected = (torch.softmax(logits, dim=-1) * logits.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
+        entropies = _numpy((normaliser - expected).clamp(min=0.0)[rows])
+    if wanted.top:
+        best = torch.topk(logits, min(wanted.top, logits.shape[-1]), dim=-1)
+        top_ids = best.indices[rows].cpu().numpy()
+        top_logprobs = _numpy((best.values - normaliser[:, None])[rows])
+    return Readout(_numpy(logprobs), entropies, top_ids, top_logprobs)
+
+
+def _numpy(tensor: Any) -> Any:
+    return tensor.double().cpu().numpy()
+
+
+def _join(parts: Sequence[Readout], wanted: Wanted) -> Readout:
+    if not parts:
+        empty = np.empty(0)
+        none_top = np.empty((0, wanted.top)) if wanted.top else None
+        top_ids = None if none_top is None else none_top.astype(np.int64)
+        return Readout(empty, empty if wanted.entropies else None, top_ids, none_top)
+    columns = zip(*parts, strict=True)
+    return Readout.of(None if column[0] is None else np.concatenate(column) for column in columns)

@@ -1,0 +1,97 @@
+"""The back ends by kind: what each can do, what it needs, and how to open it.
+
+A new back end is one file and one entry here; the conformance tests and `howsure models` go by this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from howsure.errors import InputError, MissingExtra
+from howsure.models.contract import Capability, Model, ModelOptions
+from howsure.models.names import ModelName, parse
+
+
+class BackEnd(NamedTuple):
+    kind: str
+    form: str
+    what: str
+    capabilities: frozenset[Capability]
+    packages: tuple[str, ...]
+    extra: str | None
+    open: Callable[[ModelName, ModelOptions], Model]
+
+    def missing_package(self) -> str | None:
+        """The first package that is not installed, or None."""
+        return next((name for name in self.packages if find_spec(name) is None), None)
+
+
+def _open_smollm2(name: ModelName, options: ModelOptions) -> Model:
+    from howsure.models.hf import HFTextModel
+
+    return HFTextModel.built_in(str(name), options)
+
+
+def _open_hf(name: ModelName, options: ModelOptions) -> Model:
+    from howsure.models.hf import HFTextModel
+
+    return HFTextModel.open(name, options)
+
+
+def _open_openai(name: ModelName, options: ModelOptions) -> Model:
+    from howsure.models.openai_server import OpenAIServer
+
+    return OpenAIServer(name.target, base_url=options.base_url, concurrency=options.concurrency)
+
+
+_BOTH = frozenset({Capability.GENERATE, Capability.SCORE})
+_LOCAL = ("torch", "transformers", "accelerate")
+
+BACK_ENDS: dict[str, BackEnd] = {
+    back_end.kind: back_end
+    for back_end in (
+        BackEnd(
+            "smollm2", "smollm2", "built in: SmolLM2-135M-Instruct, fetched once (93 MB)",
+            _BOTH, (*_LOCAL, "gguf"), "local", _open_smollm2,
+        ),
+        BackEnd(
+            "hf", "hf:<repo or folder>[+<adapter>]", "a Hugging Face text model, with a LoRA adapter if given",
+            _BOTH, _LOCAL, "local", _open_hf,
+        ),
+        BackEnd(
+            "openai", "openai:<model>", "an OpenAI-compatible server (--base-url): OpenAI, vLLM, llama.cpp, Ollama",
+            frozenset({Capability.GENERATE}), ("openai",), None, _open_openai,
+        ),
+    )
+}  # fmt: skip
+
+
+def parse_name(name: str) -> ModelName:
+    """Read a model's name, with a sentence about what is known where it is not."""
+    return parse(name, {b.kind: "<" in b.form for b in BACK_ENDS.values()})
+
+
+def load(name: str, *, lazy: bool = False, **options: Any) -> Model:
+    """Open a model by its name; see `ModelOptions` for the options.
+
+    The weights are loaded at once, so that a broken checkpoint is reported here; with `lazy=True` at first use.
+    """
+    parsed = parse_name(name)
+    back_end = BACK_ENDS[parsed.kind]
+    missing = back_end.missing_package()
+    if missing is not None:
+        raise MissingExtra(f"model {name!r}", back_end.extra or "all", missing)
+    model = back_end.open(parsed, _options(options))
+    if not lazy:
+        model.load()
+    return model
+
+
+def _options(given: dict[str, Any]) -> ModelOptions:
+    known = ModelOptions.__dataclass_fields__
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise InputError(f"unknown model option {unknown[0]!r}; known are {', '.join(known)}")
+    return ModelOptions(**given)

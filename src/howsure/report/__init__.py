@@ -1,0 +1,1 @@
+"""What people look at: coloured text, tables and progress in the terminal."""

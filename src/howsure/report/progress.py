@@ -1,0 +1,109 @@
+"""How far long work is: a bar on a terminal, plain lines elsewhere, nothing where quiet was asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+from howsure.runs import NoProgress, Progress, Sample
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def progress_for(console: Console, quiet: bool) -> Progress:
+    if quiet:
+        return NoProgress()
+    return BarProgress(console) if console.is_terminal else LineProgress(console)
+
+
+class _Tally:
+    """The running headline figure: the share right among the samples whose outcome is known."""
+
+    def __init__(self) -> None:
+        self.count = self.failed = self.judged = self.correct = 0
+
+    def add(self, samples: Sequence[Sample]) -> None:
+        for sample in samples:
+            self.count += 1
+            self.failed += sample.failed
+            if sample.outcome is not None and sample.outcome.correct is not None:
+                self.judged += 1
+                self.correct += sample.outcome.correct
+
+    @property
+    def text(self) -> str:
+        parts = []
+        if self.judged:
+            parts.append(f"{self.correct / self.judged:.1%} right")
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        return ", ".join(parts)
+
+
+class BarProgress:
+    """A bar with rate, time left and the running figure."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._tally = _Tally()
+
+    def start(self, what: str, total: int, kept: Sequence[Sample]) -> None:
+        self._tally.add(kept)
+        self._bar = RichProgress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[figure]}"),
+            console=self._console,
+        )
+        self._began, self._kept = time.monotonic(), len(kept)
+        self._bar.start()
+        self._task = self._bar.add_task(what, total=total, completed=len(kept), rate="", figure=self._tally.text)
+
+    def advance(self, samples: Sequence[Sample]) -> None:
+        self._tally.add(samples)
+        rate = (self._tally.count - self._kept) / max(time.monotonic() - self._began, 1e-9)
+        self._bar.update(self._task, advance=len(samples), rate=f"{rate:.1f}/s", figure=self._tally.text)
+
+    def stop(self) -> None:
+        self._bar.stop()
+
+
+class LineProgress:
+    """A line every ten seconds, and one at the end."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._tally = _Tally()
+
+    def start(self, what: str, total: int, kept: Sequence[Sample]) -> None:
+        self._tally.add(kept)
+        self._what, self._total, self._kept = what, total, len(kept)
+        self._began = self._last = time.monotonic()
+        if kept:
+            self._say(f"{self._what}: taking up at {len(kept)} of {total}")
+
+    def advance(self, samples: Sequence[Sample]) -> None:
+        self._tally.add(samples)
+        now = time.monotonic()
+        finished = self._tally.count >= self._total
+        if now - self._last < SECONDS_BETWEEN_LINES and not finished:
+            return
+        self._last = now
+        rate = (self._tally.count - self._kept) / max(now - self._began, 1e-9)
+        left = "" if finished else f", about {(self._total - self._tally.count) / max(rate, 1e-9):.0f} s left"
+        figure = f", {self._tally.text}" if self._tally.text else ""
+        self._say(f"{self._what}: {self._tally.count} of {self._total}, {rate:.1f}/s{left}{figure}")
+
+    def stop(self) -> None:
+        """The last line was written by the last advance."""
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)

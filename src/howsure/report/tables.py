@@ -1,0 +1,75 @@
+"""Tables for the terminal: a run's summary, a list of runs, the models, the demo."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from howsure.report.text import figure, printable, short_figure, value_with_interval
+from howsure.runs import Run, Sample
+
+SHOWN_FAILURES = 5
+
+
+def plain_table(*headers: str) -> Table:
+    return Table(*headers, box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+
+
+def print_summary(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run | None) -> None:
+    """Headline figures, coverage, what failed and where it all lies."""
+    table = plain_table(summary["study"], "")
+    for entry in summary["headline"]:
+        level = f"  {entry['level']:.0%} interval" if entry.get("level") else ""
+        table.add_row(entry["name"], f"{value_with_interval(entry)}{level}")
+    table.add_row("coverage", summary["coverage"]["text"])
+    console.print(table)
+    for line in _failures(samples):
+        console.print(Text(line), style="yellow")
+    if run is not None:
+        console.print(Text(f"run folder: {run.path}"))
+
+
+def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None:
+    table = plain_table("run", "study", "model", "status", "items", "headline", "started")
+    for path, run in runs:
+        if isinstance(run, str):
+            table.add_row(Text(str(path)), "—", "—", "damaged", "—", Text(run), "—")
+            continue
+        manifest = run.manifest
+        headline = ", ".join(short_figure(entry) for entry in (run.summary or {}).get("headline", []))
+        table.add_row(
+            Text(str(path)),
+            manifest.identity.study,
+            Text(printable(str(manifest.identity.model.get("name")), one_line=True)),
+            run.status,
+            str(manifest.items),
+            Text(headline or "—"),
+            manifest.started,
+        )
+    console.print(table)
+
+
+def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], folder: Path) -> None:
+    table = plain_table("study", "samples", "coverage", "headline", "seconds")
+    for summary, seconds in rows:
+        headline = "\n".join(figure(entry) for entry in summary["headline"])
+        coverage = summary["coverage"]
+        table.add_row(summary["study"], str(coverage["items"]), coverage["text"], Text(headline), f"{seconds:.1f}")
+    console.print(table)
+    console.print(Text(f"run folders: {folder}"))
+
+
+def _failures(samples: Sequence[Sample]) -> list[str]:
+    failed = [sample for sample in samples if sample.failed]
+    lines = [f"failed {sample.id}: {printable(sample.detail or '', one_line=True)}" for sample in failed]
+    if len(lines) <= SHOWN_FAILURES:
+        return lines
+    reasons = Counter(sample.reason for sample in failed[SHOWN_FAILURES:])
+    rest = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    return [*lines[:SHOWN_FAILURES], f"and {len(failed) - SHOWN_FAILURES} more failed: {rest}"]

@@ -1,0 +1,56 @@
+"""Text from outside, made safe to print, and numbers, made quick to read."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+_KEPT = {"\n", "\t"}
+_DIRECTION_MARKS = set("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c")
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    """Control characters become visible signs, so that no text can move the cursor or recolour the screen."""
+    return "".join(_visible(character, one_line) for character in text)
+
+
+def quoted(token: str) -> str:
+    """A token as one visible word: «⏎», «␣» only where the token is nothing but space."""
+    shown = printable(token, one_line=True)
+    return f"«{shown}»" if shown.strip() else f"«{shown.replace(' ', '␣')}»"
+
+
+def figure(entry: dict[str, Any]) -> str:
+    """`accuracy 55.0 % (40.0 to 69.3 %)`, from a summary's headline entry."""
+    return f"{entry['name']} {value_with_interval(entry)}"
+
+
+def short_figure(entry: dict[str, Any]) -> str:
+    """`accuracy 55.0 %`, without its interval, where there is no room for it."""
+    return figure(entry | {"low": None, "high": None})
+
+
+def value_with_interval(entry: dict[str, Any]) -> str:
+    value, low, high = entry["value"], entry.get("low"), entry.get("high")
+    if value is None:
+        return "—"
+    scale, unit, digits = (100.0, "%", 1) if entry["unit"] == "share" else (1.0, entry["unit"], 3)
+    shown = f"{value * scale:.{digits}f} {unit}"
+    if low is None or high is None:
+        return shown
+    return f"{shown} ({low * scale:.{digits}f} to {high * scale:.{digits}f})"
+
+
+def _visible(character: str, one_line: bool) -> str:
+    if character in _KEPT and not one_line:
+        return character
+    code = ord(character)
+    if character == "\n":
+        return "⏎"
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if character in _DIRECTION_MARKS or unicodedata.category(character) in ("Cc", "Cs"):
+        return f"\\u{code:04x}"
+    return character

@@ -1,0 +1,94 @@
+"""Writing so that a crash leaves the old or the new, never half of either."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from howsure.errors import StorageError
+
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full: free some space and run the same command again",
+    errno.EDQUOT: "your quota on this disk is used up: free some space and run the same command again",
+    errno.EROFS: "the disk is read-only: choose another --out",
+    errno.EACCES: "you may not write there: choose another --out",
+}
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """The operating system's refusals as one sentence that says what is safe and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        remedy = _REMEDIES.get(error.errno or 0, f"the system said «{error.strerror or error}»")
+        raise StorageError(f"{path} cannot be written: {remedy}; samples written before are safe") from error
+
+
+def to_json(value: Any, *, indent: int | None = None) -> bytes:
+    """JSON that keeps every digit and refuses NaN and infinity, which would turn into a silent null elsewhere."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    return text.encode("utf-8")
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Replace a file's content in one step that outlives a power cut."""
+    with storage_errors(path):
+        handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(scratch, 0o644)
+            os.replace(scratch, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(scratch)
+            raise
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder outlive a power cut, where the system has such a thing."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class Appender:
+    """Appends whole blocks to a file; a block that does not fit is taken back."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with storage_errors(path):
+            self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            sync_folder(path.parent)
+
+    def append(self, block: bytes) -> None:
+        size = os.fstat(self._handle).st_size
+        try:
+            with storage_errors(self.path):
+                view = memoryview(block)
+                while view:
+                    view = view[os.write(self._handle, view) :]
+                os.fsync(self._handle)
+        except StorageError:
+            os.ftruncate(self._handle, size)
+            raise
+
+    def close(self) -> None:
+        os.close(self._handle)

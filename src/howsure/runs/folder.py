@@ -1,0 +1,288 @@
+"""The run folder: run.json, samples.jsonl, summary.json.
+
+`RunWriter` owns a folder while it works, and lets nobody else in. `Run` reads one, finished or not. A folder can be
+left at any moment, by Ctrl-C or by power loss, and taken up again: finished samples are kept, a torn last line
+is dropped and redone, and nothing is ever written twice.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import socket
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from howsure.errors import HowsureError, InputError, RunDamaged, RunLocked, RunMismatch
+from howsure.runs.files import Appender, storage_errors, to_json, write_atomic
+from howsure.runs.records import Identity, Manifest, Sample, Status
+
+if TYPE_CHECKING:
+    import polars
+
+MANIFEST, SAMPLES, SUMMARY, LOCK = "run.json", "samples.jsonl", "summary.json", ".lock"
+_VERSIONED = ("howsure", "numpy", "torch", "transformers", "openai")
+
+
+class Run:
+    """A run folder, read."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.manifest = read_manifest(self.path)
+
+    @property
+    def status(self) -> str:
+        """The manifest's status, or `stopped` for a run that says it is running while nobody runs it."""
+        if self.manifest.status == "running" and not is_locked(self.path):
+            return "stopped"
+        return self.manifest.status
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """The summary of a finished run, None before that."""
+        path = self.path / SUMMARY
+        return read_json(path) if path.is_file() else None
+
+    def records(self) -> list[Sample]:
+        """The samples so far, in the order of the data."""
+        return sorted(read_samples(self.path / SAMPLES)[0], key=lambda sample: sample.index)
+
+    def samples(self) -> list[dict[str, Any]]:
+        """The samples so far as plain dictionaries, in the order of the data."""
+        return [msgspec.to_builtins(sample) for sample in self.records()]
+
+    def frame(self) -> polars.DataFrame:
+        """The samples as a Polars table: one row each, the fields of `result` and `outcome` as columns."""
+        import polars
+
+        rows = [
+            {"id": s.id, "index": s.index, "reason": s.reason, "detail": s.detail}
+            | s.result
+            | (msgspec.to_builtins(s.outcome) if s.outcome else {})
+            for s in self.records()
+        ]
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        return polars.DataFrame([{c: row.get(c) for c in columns} for row in rows], infer_schema_length=None)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {self.manifest.identity.study}, {self.status})"
+
+
+class RunWriter:
+    """The one process that writes a run; a context manager.
+
+    >>> with RunWriter(folder, identity, items=3) as writer:  # doctest: +SKIP
+    ...     writer.append(samples)
+    ...     writer.finish(summary)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        identity: Identity,
+        items: int,
+        *,
+        source: str = "",
+        retry_failed: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self._wanted = Manifest(identity=identity, items=items, status="running", started=_now(), source=source)
+        self._retry_failed = retry_failed
+        self._finished = False
+
+    def __enter__(self) -> RunWriter:
+        with storage_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(self.path)
+        try:
+            self.manifest = self._take_up()
+            self.samples = self._kept_samples()
+            self.done = {sample.id for sample in self.samples}
+            self.resumed = len(self.done)
+            self._appender = Appender(self.path / SAMPLES)
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def append(self, samples: Sequence[Sample]) -> None:
+        """Write finished samples; they are on the disk when this returns."""
+        again = [sample.id for sample in samples if sample.id in self.done]
+        if again:
+            raise InputError(f"sample {again[0]!r} is in this run already")
+        lines = b"".join(to_json(msgspec.to_builtins(sample)) + b"\n" for sample in samples)
+        self._appender.append(lines)
+        self.samples.extend(samples)
+        self.done.update(sample.id for sample in samples)
+
+    def finish(self, summary: dict[str, Any]) -> None:
+        """Write the summary and close the run as finished."""
+        write_atomic(self.path / SUMMARY, to_json(summary, indent=2) + b"\n")
+        self._set_status("finished")
+        self._finished = True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            self._appender.close()
+            if not self._finished and isinstance(error, KeyboardInterrupt):
+                self._set_status("interrupted")
+            elif not self._finished and error is not None:
+                self._set_status("failed", f"{type(error).__name__}: {error}")
+        except HowsureError:
+            if error is None:
+                raise
+        finally:
+            self._lock.release()
+
+    def _take_up(self) -> Manifest:
+        """The manifest of a new run, or that of the run that is here if it is the same one."""
+        if not (self.path / MANIFEST).is_file():
+            strangers = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
+            if strangers:
+                raise InputError(
+                    f"{self.path} holds {sorted(strangers)[0]!r} and is no run folder: choose another --out"
+                )
+            manifest = self._wanted
+        else:
+            manifest = read_manifest(self.path)
+            differences = manifest.identity.differences(self._wanted.identity)
+            if differences:
+                raise RunMismatch(
+                    f"{self.path} holds another run ({'; '.join(differences[:4])}): choose another --out, or delete it"
+                )
+            manifest.sessions += 1
+        if manifest.status != "finished":
+            manifest.status, manifest.error, manifest.ended = "running", None, None
+        manifest.owner = {"pid": os.getpid(), "host": socket.gethostname()}
+        manifest.versions = _versions()
+        write_atomic(self.path / MANIFEST, _manifest_json(manifest))
+        return manifest
+
+    def _kept_samples(self) -> list[Sample]:
+        path = self.path / SAMPLES
+        if not path.is_file():
+            return []
+        samples, intact_bytes = read_samples(path)
+        if self._retry_failed and any(sample.failed for sample in samples):
+            samples = [sample for sample in samples if not sample.failed]
+            write_atomic(path, b"".join(to_json(msgspec.to_builtins(s)) + b"\n" for s in samples))
+        elif intact_bytes < path.stat().st_size:
+            with storage_errors(path):
+                os.truncate(path, intact_bytes)
+        return samples
+
+    def _set_status(self, status: Status, error: str | None = None) -> None:
+        if status == "finished" and self.manifest.status == "finished" and self.manifest.ended:
+            return
+        self.manifest.status, self.manifest.error, self.manifest.ended = status, error, _now()
+        write_atomic(self.path / MANIFEST, _manifest_json(self.manifest))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise InputError(f"{folder} is no run folder: it has no {MANIFEST}")
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (msgspec.DecodeError, OSError, RecursionError) as error:
+        raise RunDamaged(f"{path} cannot be read: {error}; restore it, or start the run anew") from error
+
+
+def read_samples(path: Path) -> tuple[list[Sample], int]:
+    """The whole samples of a file and the bytes that they take; a torn last line is left out."""
+    if not path.is_file():
+        return [], 0
+    samples: list[Sample] = []
+    seen: set[str] = set()
+    intact = 0
+    for number, line in enumerate(_whole_lines(path), 1):
+        try:
+            sample = msgspec.json.decode(line, type=Sample)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise RunDamaged(f"{path}, line {number}: {error}; delete that line to have its sample redone") from error
+        if sample.id in seen:
+            raise RunDamaged(f"{path}, line {number}: sample {sample.id!r} is there twice; delete one of the two")
+        seen.add(sample.id)
+        samples.append(sample)
+        intact += len(line)
+    return samples, intact
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (msgspec.DecodeError, OSError, RecursionError) as error:
+        raise RunDamaged(f"{path} cannot be read: {error}; run the same command again to have it rewritten") from error
+
+
+def find_runs(folder: str | os.PathLike[str]) -> list[Path]:
+    """The run folders at or below a folder, newest first; a run is not searched for further runs."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError(f"{root} is not a folder")
+    found = []
+    for place, folders, files in os.walk(root):
+        if MANIFEST in files:
+            found.append(Path(place))
+            folders.clear()
+        folders[:] = [name for name in folders if not name.startswith(".")]
+    return sorted(found, key=lambda path: (path / MANIFEST).stat().st_mtime, reverse=True)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process is writing the run now."""
+    from filelock import FileLock, Timeout
+
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return False
+    except (Timeout, OSError):
+        return True
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
+
+
+def _lock(folder: Path) -> Any:
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        with storage_errors(folder):
+            lock.acquire()
+    except Timeout as error:
+        owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
+        who = f"process {owner.get('pid')} on {owner.get('host')}" if owner else "another process"
+        raise RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out") from error
+    return lock
+
+
+def _manifest_json(manifest: Manifest) -> bytes:
+    return to_json(msgspec.to_builtins(manifest), indent=2) + b"\n"
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _VERSIONED:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

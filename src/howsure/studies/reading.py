@@ -1,0 +1,114 @@
+"""Reading a text with a model: how surprising is each token, and what was expected instead?
+
+This is what `howsure show` does with a given text and `howsure ask` with the model's own answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from howsure.errors import EvidenceError, InputError
+from howsure.evidence import TokenLogprobs
+from howsure.measures import nats_to_bits
+from howsure.models.contract import Capability, Model, ScoreItem
+
+ALTERNATIVES = 5
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text, and what one model thought of each of its tokens."""
+
+    text: str
+    model: str
+    evidence: TokenLogprobs
+
+    @property
+    def surprisals_bits(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.asarray(nats_to_bits(0.0 - self.evidence.logprobs), dtype=np.float64)
+
+    @property
+    def mean_surprisal_bits(self) -> float | None:
+        return nats_to_bits(self.evidence.mean_nll_nats)
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        size = len(self.text.encode("utf-8"))
+        return nats_to_bits(self.evidence.nll_nats) / size if size else None
+
+    @property
+    def mean_entropy_bits(self) -> float | None:
+        """How unsure the model was on average before each token; None where the vocabulary's entropy is not known."""
+        entropies = self.evidence.entropies_nats
+        return None if entropies is None or not len(entropies) else nats_to_bits(float(entropies.mean()))
+
+    def most_surprising(self, count: int = 5) -> list[dict[str, Any]]:
+        """The tokens with the largest surprisal, with the likeliest tokens that were not written."""
+        order = np.argsort(-self.surprisals_bits, kind="stable")[:count]
+        return [self.token(int(i)) for i in order]
+
+    def token(self, i: int) -> dict[str, Any]:
+        token, logprob = self.evidence.tokens[i], float(self.evidence.logprobs[i])
+        bits = float(self.surprisals_bits[i])
+        row = self.evidence.top.row(i) if self.evidence.top is not None else []
+        expected = [(other, value) for other, value in row if other != token]
+        return {
+            "position": i,
+            "token": token,
+            "surprisal_bits": bits if np.isfinite(bits) else None,
+            "probability": float(np.exp(logprob)),
+            "expected": [{"token": other, "probability": float(np.exp(value))} for other, value in expected],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as data; a probability of zero has surprisal null, since JSON has no infinity."""
+        entropies = self.evidence.entropies_nats
+        entropies_bits = [None] * len(self.evidence) if entropies is None else nats_to_bits(entropies).tolist()
+        return {
+            "model": self.model,
+            "text": self.text,
+            "token_count": len(self.evidence),
+            "byte_count": len(self.text.encode("utf-8")),
+            "mean_surprisal_bits": _finite(self.mean_surprisal_bits),
+            "mean_entropy_bits": self.mean_entropy_bits,
+            "perplexity_per_token": _finite(self.evidence.perplexity_per_token),
+            "bits_per_byte": _finite(self.bits_per_byte),
+            "most_surprising": self.most_surprising(),
+            "tokens": [{**self.token(i), "entropy_bits": entropies_bits[i]} for i in range(len(self.evidence))],
+        }
+
+
+def item_for(text: str) -> ScoreItem:
+    if not text:
+        raise InputError("there is no text to read: give one, name a file, or pipe it in")
+    return ScoreItem("", (text,))
+
+
+def read_text(text: str, model: Model) -> Reading:
+    """Score a given text from its first token on."""
+    model.require(Capability.SCORE, "show")
+    prefix, continuations = item_for(text)
+    scored = model.score([(prefix, continuations)], top_logprobs=ALTERNATIVES, entropies=True)
+    return Reading(text, model.name, scored[0][0])
+
+
+def read_answer(
+    question: str, model: Model, *, max_tokens: int = 128, temperature: float = 0.0, seed: int = 0
+) -> Reading:
+    """Let the model answer, and keep what it thought of each token of its own answer."""
+    model.require(Capability.GENERATE, "ask")
+    answer = model.generate(
+        [question], max_tokens=max_tokens, temperature=temperature, top_logprobs=ALTERNATIVES, seed=seed
+    )[0]
+    if answer.text is None:
+        raise InputError(f"{model.name} gave no answer: {answer.failure}")
+    if answer.logprobs is None:
+        raise EvidenceError(f"{model.name} answered «{answer.text[:80]}», but {answer.logprobs_missing}")
+    return Reading(answer.text, model.name, answer.logprobs)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None

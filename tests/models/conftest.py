@@ -1,0 +1,37 @@
+"""Servers for the tests of the back ends: a real one, and one that misbehaves on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from .llama_server import running_llama_server
+from .misbehaving_server import MisbehavingServer
+
+
+@pytest.fixture(scope="session")
+def llama_server() -> Iterator[str]:
+    """The base URL of a real llama.cpp server with SmolLM2."""
+    with running_llama_server() as base_url:
+        yield base_url
+
+
+@pytest.fixture
+def misbehaving() -> Iterator[MisbehavingServer]:
+    """A loopback server that answers each request as its script says."""
+    with MisbehavingServer() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def no_inherited_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test may use, or depend on, an account of whoever runs it."""
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "OPENAI_ORG_ID",
+        "OPENAI_PROJECT_ID",
+        "OPENAI_ADMIN_KEY",
+    ):
+        monkeypatch.delenv(name, raising=False)
