@@ -98,9 +98,7 @@ def test_order_does_not_matter(rows):
     confidence, correct = rows
     order = np.random.default_rng(0).permutation(len(confidence))
     for measure in MEASURES:
-        assert measure(confidence[order], correct[order]) == pytest.approx(
-            measure(confidence, correct), abs=1e-9
-        )
+        assert measure(confidence[order], correct[order]) == pytest.approx(measure(confidence, correct), abs=1e-9)
 
 
 @few

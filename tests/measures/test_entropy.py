@@ -21,14 +21,10 @@ from howsure.measures import (
 )
 
 few = settings(max_examples=100, deadline=None)
-weights = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1)).filter(
-    lambda w: w.sum() > 1e-3
-)
+weights = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1)).filter(lambda w: w.sum() > 1e-3)
 distributions = weights.map(lambda w: w / w.sum())
 pairs = st.integers(1, 8).flatmap(
-    lambda n: st.tuples(
-        *[hnp.arrays(np.float64, n, elements=st.floats(0.001, 1)).map(lambda w: w / w.sum())] * 2
-    )
+    lambda n: st.tuples(*[hnp.arrays(np.float64, n, elements=st.floats(0.001, 1)).map(lambda w: w / w.sum())] * 2)
 )
 
 
@@ -73,9 +69,7 @@ def test_entropy_runs_along_the_axis():
     table = np.array([[0.5, 1.0], [0.5, 0.0]])
     np.testing.assert_allclose(entropy_nats(table, axis=0), [math.log(2), 0.0])
     np.testing.assert_allclose(entropy_nats(table.T), [math.log(2), 0.0])
-    np.testing.assert_allclose(
-        entropy_from_logprobs_nats(np.log([[0.5, 0.5], [0.9, 0.1]])), [0.6931472, 0.3250830]
-    )
+    np.testing.assert_allclose(entropy_from_logprobs_nats(np.log([[0.5, 0.5], [0.9, 0.1]])), [0.6931472, 0.3250830])
 
 
 def test_log_space_holds_at_a_gap_of_120_nats():

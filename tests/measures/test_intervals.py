@@ -70,9 +70,7 @@ def test_bootstrap_mean_resembles_scipys(values):
 
     values = np.asarray(values, dtype=float)
     got = bootstrap_mean(values, resamples=20_000, seed=1)
-    reference = scipy_bootstrap(
-        (values,), np.mean, method="percentile", n_resamples=20_000, rng=2
-    ).confidence_interval
+    reference = scipy_bootstrap((values,), np.mean, method="percentile", n_resamples=20_000, rng=2).confidence_interval
     width = reference.high - reference.low
     assert got.low == pytest.approx(reference.low, abs=0.04 * width)
     assert got.high == pytest.approx(reference.high, abs=0.04 * width)
@@ -131,9 +129,7 @@ def test_arrays_are_resampled_together():
     x = np.arange(30.0)
     got = bootstrap(lambda a, b: float(np.max(np.abs(a - b))), x, x + 5, resamples=50, seed=0)
     assert (got.low, got.high) == (5.0, 5.0)
-    together = bootstrap(
-        lambda a, c: float(np.mean(a == c)), x // 5, x // 5, clusters=x // 5, resamples=50, seed=0
-    )
+    together = bootstrap(lambda a, c: float(np.mean(a == c)), x // 5, x // 5, clusters=x // 5, resamples=50, seed=0)
     assert together.low == 1.0
 
 

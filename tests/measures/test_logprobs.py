@@ -10,9 +10,7 @@ from howsure.measures import check_logprobs
 
 
 def test_zero_probability_and_rounding():
-    np.testing.assert_array_equal(
-        check_logprobs([-9999.0, -math.inf, 1e-7, -2.0]), [-math.inf, -math.inf, 0.0, -2.0]
-    )
+    np.testing.assert_array_equal(check_logprobs([-9999.0, -math.inf, 1e-7, -2.0]), [-math.inf, -math.inf, 0.0, -2.0])
     assert check_logprobs([]).shape == (0,)
 
 

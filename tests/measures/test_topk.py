@@ -196,9 +196,7 @@ def test_nan_as_chosen_token_is_an_error_for_one_position():
 
 
 @few
-@given(
-    st.lists(st.tuples(st.lists(st.floats(-20, -3), max_size=6), st.floats(-30, -4) | st.none()), max_size=8)
-)
+@given(st.lists(st.tuples(st.lists(st.floats(-20, -3), max_size=6), st.floats(-30, -4) | st.none()), max_size=8))
 def test_many_positions_equal_one_at_a_time(positions):
     flat = [x for row, _ in positions for x in row]
     starts = np.cumsum([0] + [len(row) for row, _ in positions])

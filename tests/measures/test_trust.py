@@ -205,3 +205,13 @@ def test_wrong_arguments_are_refused():
         trust_over_steps([1.0], [1.0], [1.0], ["a", "b"], seed=0)
     with pytest.raises(InputError, match="level"):
         trust_over_steps([1.0], [1.0], [1.0], seed=0, level=95)
+
+
+@few
+@given(st.integers(0, 10**6), st.floats(-0.6, 0.6))
+def test_identified_means_that_the_denominators_interval_leaves_out_zero(seed, mean):
+    rng = np.random.default_rng(seed)
+    h_x = np.full(12, 5.0)
+    got = trust_over_steps(h_x, h_x - rng.normal(0.3, 0.2, 12), h_x - rng.normal(mean, 0.5, 12), seed=0, resamples=50)
+    excluded = got.denominator_interval.low > 0 or got.denominator_interval.high < 0
+    assert got.identified == excluded == (got.trust is not None)

@@ -68,9 +68,7 @@ def test_equals_numpy_and_ignores_order(logprobs):
     got = turn_statistics(logprobs)
     expected = [u.mean(), u.sum(), len(u), u.min(), u.max(), u.std(), np.exp(-u).mean()]
     np.testing.assert_allclose(list(asdict(got).values()), expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(
-        list(asdict(turn_statistics(logprobs[::-1])).values()), expected, rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(list(asdict(turn_statistics(logprobs[::-1])).values()), expected, rtol=1e-9, atol=1e-9)
 
 
 @few

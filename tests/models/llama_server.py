@@ -23,6 +23,8 @@ def running_llama_server() -> Iterator[str]:
     params.port = 0
     params.warmup = False
     params.verbosity = 0
+    # More threads wait for each other busily, and come to a stand where the machine has other work to do.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     # A prompt found in the cache is not computed again, which moves the last digits of what follows.
     params.cache_prompt = False
     server = xllamacpp.Server(params)

@@ -105,9 +105,7 @@ class MisbehavingServer:
         self._http.server_close()
 
 
-def chat(
-    content: Any = "Yes", logprobs: Any = LOGPROBS, finish_reason: Any = "stop", **message: Any
-) -> dict[str, Any]:
+def chat(content: Any = "Yes", logprobs: Any = LOGPROBS, finish_reason: Any = "stop", **message: Any) -> dict[str, Any]:
     """The body of a chat answer."""
     choice = {
         "index": 0,
@@ -127,12 +125,8 @@ def answer(body: Any, status: int = 200, **headers: str) -> Behaviour:
     return raw((body if isinstance(body, str) else json.dumps(body)).encode(), status, **headers)
 
 
-def error(
-    status: int, message: str, code: str | None = None, param: str | None = None, **headers: str
-) -> Behaviour:
-    return answer(
-        {"error": {"message": message, "code": code, "param": param, "type": None}}, status, **headers
-    )
+def error(status: int, message: str, code: str | None = None, param: str | None = None, **headers: str) -> Behaviour:
+    return answer({"error": {"message": message, "code": code, "param": param, "type": None}}, status, **headers)
 
 
 def raw(body: bytes, status: int = 200, **headers: str) -> Behaviour:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import socket
+import subprocess
+import sys
+import threading
 import time
 import warnings
 import zlib
@@ -22,6 +26,7 @@ from howsure.models.retries import RetryPolicy, asked_wait_s
 from .misbehaving_server import (
     LOGPROBS,
     Behaviour,
+    Connection,
     MisbehavingServer,
     answer,
     chat,
@@ -35,6 +40,8 @@ from .misbehaving_server import (
     raw,
     silent,
 )
+
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 
 KEY = "sk-a-key-that-nobody-may-see-0123456789"
 RETRIES = 2
@@ -52,6 +59,7 @@ def nothing_left_open() -> object:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
+        gc.collect()  # so that what was left open is told now, to this test
 
 
 def _ask(model: OpenAIServer, server: MisbehavingServer, *script: Behaviour) -> tuple[Answer, int]:
@@ -117,13 +125,9 @@ def test_retries_are_bounded_and_the_last_fault_is_the_reason(
     assert requests == 1 + RETRIES
 
 
-def test_disconnects_without_end_fail_that_conversation(
-    model: OpenAIServer, misbehaving: MisbehavingServer
-) -> None:
+def test_disconnects_without_end_fail_that_conversation(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:
     got, requests = _ask(model, misbehaving, disconnect_mid_body())
-    assert got.failure.startswith(
-        "the connection failed: peer closed connection without sending complete message"
-    )
+    assert got.failure.startswith("the connection failed: peer closed connection without sending complete message")
     assert got.failure.endswith(", 3 attempts")
     assert requests == 1 + RETRIES
 
@@ -135,7 +139,7 @@ def test_an_attempt_has_a_deadline_as_a_whole(misbehaving: MisbehavingServer, be
     got, requests = _ask(model, misbehaving, behaviour)
     assert got == Answer(None, failure="no answer within 0.3 s, 2 attempts", retries=1)
     assert requests == 2
-    assert 0.55 < time.monotonic() - started < 2.5
+    assert 0.6 <= time.monotonic() - started < 10
 
 
 def test_a_slow_answer_once_is_asked_again(misbehaving: MisbehavingServer) -> None:
@@ -157,16 +161,15 @@ def test_retry_after_is_waited_for(
     got, requests = _ask(model, misbehaving, error(429, "too fast", **headers), ok())
     assert (got.text, got.retries, requests) == ("Yes", 1, 2)
     first, second = (request.at_s for request in misbehaving.requests)
-    assert least_s <= second - first < least_s + 1
+    assert least_s <= second - first < 9
 
 
 def test_retry_after_as_a_date_is_waited_for(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:
-    then = datetime.now(UTC) + timedelta(seconds=2)  # to the second, so between 1 and 2 s from now
+    then = datetime.now(UTC) + timedelta(seconds=2)  # sent without its fraction, so 1 to 2 s from now
     fault = error(503, "busy", retry_after=format_datetime(then, usegmt=True))
     got, requests = _ask(model, misbehaving, fault, ok())
     assert (got.text, got.retries, requests) == ("Yes", 1, 2)
-    first, second = (request.at_s for request in misbehaving.requests)
-    assert 0.5 < second - first < 3
+    assert datetime.now(UTC) >= then.replace(microsecond=0)
 
 
 @pytest.mark.parametrize(
@@ -215,9 +218,7 @@ def test_a_refused_request_fails_that_conversation_at_once(
     assert (got.text, got.retries, requests) == (None, 0, 1)
 
 
-def test_one_refused_conversation_leaves_the_others_alone(
-    model: OpenAIServer, misbehaving: MisbehavingServer
-) -> None:
+def test_one_refused_conversation_leaves_the_others_alone(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:
     misbehaving.by_prompt = {"2": error(400, "context too long"), "3": delayed(0.2, ok("three"))}
     heard: dict[int, Answer] = {}
     answers = model.generate(["1", "2", "3", "4", "5"], on_answer=heard.__setitem__)
@@ -255,9 +256,7 @@ def test_what_every_call_would_meet_is_raised_in_one_sentence(
     assert caught.value.__context__ is None
 
 
-def test_the_first_hopeless_answer_stops_the_others(
-    model: OpenAIServer, misbehaving: MisbehavingServer
-) -> None:
+def test_the_first_hopeless_answer_stops_the_others(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:
     misbehaving.script = [error(401, "bad")]
     with pytest.raises(ServerError):
         model.generate([str(i) for i in range(100)])
@@ -265,12 +264,8 @@ def test_the_first_hopeless_answer_stops_the_others(
 
 
 def test_no_quota_left_is_not_asked_again(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:
-    misbehaving.script = [
-        error(429, "You exceeded your current quota", "insufficient_quota", retry_after="30")
-    ]
-    with pytest.raises(
-        ServerError, match=r"no quota left at .* \(HTTP 429: You exceeded your current quota\)"
-    ):
+    misbehaving.script = [error(429, "You exceeded your current quota", "insufficient_quota", retry_after="30")]
+    with pytest.raises(ServerError, match=r"no quota left at .* \(HTTP 429: You exceeded your current quota\)"):
         model.generate(["Hello"])
     assert len(misbehaving.requests) == 1
 
@@ -280,9 +275,7 @@ def test_nobody_listening_is_one_sentence_after_the_last_attempt() -> None:
         taken.bind(("127.0.0.1", 0))  # bound, not listening: every connection is refused
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         model = OpenAIServer("m", base_url=url, max_retries=RETRIES, backoff_s=0.005, concurrency=1)
-        with pytest.raises(
-            ServerError, match=f"^no server answers at {url} .*; start it, or correct --base-url"
-        ):
+        with pytest.raises(ServerError, match=f"^no server answers at {url} .*; start it, or correct --base-url"):
             model.generate(["Hello", "Hello"])
     assert model.counters.calls == 1 + RETRIES
 
@@ -294,9 +287,7 @@ def test_a_host_that_does_not_exist_is_said_likewise() -> None:
 
 
 @pytest.mark.parametrize("behaviour", [endless(), raw(b" " * 200_000), raw(b"x" * 200_000, 500)])
-def test_an_enormous_body_is_not_read_to_its_end(
-    misbehaving: MisbehavingServer, behaviour: Behaviour
-) -> None:
+def test_an_enormous_body_is_not_read_to_its_end(misbehaving: MisbehavingServer, behaviour: Behaviour) -> None:
     model = OpenAIServer("m", base_url=misbehaving.base_url, backoff_s=0.005, max_answer_bytes=100_000)
     got, requests = _ask(model, misbehaving, behaviour)
     assert got == Answer(None, failure="the answer is larger than 100000 bytes")
@@ -351,9 +342,7 @@ def test_half_a_surrogate_pair_breaks_nothing(model: OpenAIServer, misbehaving: 
 def test_an_error_page_in_an_odd_encoding_is_taken_as_utf_8(
     model: OpenAIServer, misbehaving: MisbehavingServer, charset: str
 ) -> None:
-    page = raw(
-        "fâché \udcff".encode(errors="surrogateescape"), 400, content_type=f"text/html; charset={charset}"
-    )
+    page = raw("fâché \udcff".encode(errors="surrogateescape"), 400, content_type=f"text/html; charset={charset}")
     got, requests = _ask(model, misbehaving, page)
     assert (got, requests) == (Answer(None, failure="HTTP 400: fâché \ufffd"), 1)
 
@@ -374,9 +363,7 @@ def test_dropped_log_probabilities_are_missing_and_the_text_is_kept(
     assert got.logprobs_missing.startswith(
         f"{misbehaving.base_url} left out the log-probabilities that were asked for; take a model that"
     )
-    with pytest.raises(
-        MissingCapability, match=r"openai:m failed a one-token probe \(logprobs=true, top_logprobs=5\)"
-    ):
+    with pytest.raises(MissingCapability, match=r"openai:m failed a one-token probe \(logprobs=true, top_logprobs=5\)"):
         model.check_logprobs()
 
 
@@ -409,12 +396,8 @@ def test_broken_log_probabilities_are_missing_with_their_place_and_the_text_is_k
     assert place.lower() in got.logprobs_missing.lower()
 
 
-@pytest.mark.parametrize(
-    "usage", [None, [], {"total_tokens": -5}, {"total_tokens": "9"}, {"total_tokens": True}]
-)
-def test_an_odd_usage_counts_nothing(
-    model: OpenAIServer, misbehaving: MisbehavingServer, usage: object
-) -> None:
+@pytest.mark.parametrize("usage", [None, [], {"total_tokens": -5}, {"total_tokens": "9"}, {"total_tokens": True}])
+def test_an_odd_usage_counts_nothing(model: OpenAIServer, misbehaving: MisbehavingServer, usage: object) -> None:
     got, _ = _ask(model, misbehaving, answer(chat() | {"usage": usage}))
     assert got.text == "Yes"
     assert model.counters.tokens_run == 0
@@ -434,9 +417,7 @@ def test_a_server_that_refuses_log_probabilities_is_asked_once_without(
 ) -> None:
     got, requests = _ask(model, misbehaving, refusal, ok(logprobs=None))
     assert (got.text, got.logprobs, got.retries, requests) == ("Yes", None, 0, 2)
-    assert got.logprobs_missing.startswith(
-        f"{misbehaving.base_url} refuses to give log-probabilities (HTTP 4"
-    )
+    assert got.logprobs_missing.startswith(f"{misbehaving.base_url} refuses to give log-probabilities (HTTP 4")
     first, second = (request.body for request in misbehaving.requests)
     assert (first["logprobs"], first["top_logprobs"]) == (True, 5)
     assert first == second | {"logprobs": True, "top_logprobs": 5}
@@ -459,9 +440,7 @@ def test_the_probe_asks_for_one_token_and_says_what_came_back(
     (probe,) = misbehaving.requests
     assert (probe.body["max_tokens"], probe.body["logprobs"], probe.body["top_logprobs"]) == (1, True, 2)
     misbehaving.script = [ok(logprobs=_entry(top_logprobs=[]))]
-    with pytest.raises(
-        MissingCapability, match="with log-probabilities without alternatives; take a model that"
-    ):
+    with pytest.raises(MissingCapability, match="with log-probabilities without alternatives; take a model that"):
         model.check_logprobs()
     model.check_logprobs(top_logprobs=0)
     misbehaving.script = [ok("", logprobs={"content": []})]
@@ -476,9 +455,7 @@ def test_the_probe_asks_for_one_token_and_says_what_came_back(
 
 
 def test_what_is_sent(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:
-    model.generate(
-        [[{"role": "system", "content": "S"}, {"role": "user", "content": "é"}]], seed=3, temperature=0.5
-    )
+    model.generate([[{"role": "system", "content": "S"}, {"role": "user", "content": "é"}]], seed=3, temperature=0.5)
     model.generate(["Hello"], max_tokens=9, top_logprobs=0)
     first, second = misbehaving.requests
     assert first.path == "/v1/chat/completions"
@@ -523,30 +500,35 @@ def test_the_other_name_of_the_token_limit_is_found_and_remembered(
 def test_the_token_limit_is_switched_once_for_a_conversation(
     model: OpenAIServer, misbehaving: MisbehavingServer
 ) -> None:
-    got, requests = _ask(
-        model, misbehaving, error(400, "unknown parameters: max_tokens, max_completion_tokens")
-    )
+    got, requests = _ask(model, misbehaving, error(400, "unknown parameters: max_tokens, max_completion_tokens"))
     assert (got.failure[:9], got.retries, requests) == ("HTTP 400:", 0, 2)
 
 
-def test_too_large_a_token_limit_is_no_reason_to_switch(
-    model: OpenAIServer, misbehaving: MisbehavingServer
-) -> None:
-    words = (
-        "'max_tokens' or 'max_completion_tokens' is too large: 256. The maximum context length is 100 tokens."
-    )
+def test_too_large_a_token_limit_is_no_reason_to_switch(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:
+    words = "'max_tokens' or 'max_completion_tokens' is too large: 256. The maximum context length is 100 tokens."
     got, requests = _ask(model, misbehaving, error(400, words))
     assert (got.failure, requests) == (f"HTTP 400: {words}", 1)
 
 
-def test_no_more_calls_at_a_time_than_allowed(misbehaving: MisbehavingServer) -> None:
-    model = OpenAIServer("m", base_url=misbehaving.base_url, concurrency=3)
-    misbehaving.script = [delayed(0.1, ok())]
-    started = time.monotonic()
-    assert len(model.generate(["Hello"] * 9)) == 9
-    times = [request.at_s for request in misbehaving.requests]
-    assert all(late - early >= 0.08 for early, late in zip(times, times[3:], strict=False))
-    assert time.monotonic() - started < 0.9 + 0.5  # one after the other would take 0.9 s in the server alone
+def test_as_many_calls_at_a_time_as_allowed_and_no_more(misbehaving: MisbehavingServer) -> None:
+    all_three, lock = threading.Barrier(3), threading.Lock()
+    running: list[int] = [0]
+    most: list[int] = [0]
+
+    def behave(connection: Connection) -> None:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        all_three.wait(timeout=20)  # fewer than three at a time would break it
+        time.sleep(0.05)  # a fourth would come in here
+        with lock:
+            running[0] -= 1
+        ok()(connection)
+
+    misbehaving.script = [behave]
+    answers = OpenAIServer("m", base_url=misbehaving.base_url, concurrency=3, max_retries=0).generate(["Hello"] * 9)
+    assert [got.text for got in answers] == ["Yes"] * 9
+    assert most == [3]
 
 
 def test_a_broken_listener_stops_the_work(model: OpenAIServer) -> None:
@@ -600,9 +582,7 @@ def test_a_key_that_a_server_echoes_is_cut_out(
 def test_credentials_in_the_base_url_are_used_and_never_shown(
     misbehaving: MisbehavingServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    url = (
-        f"http://alice:p%40ssw0rd@127.0.0.1:{misbehaving.port}/v1/?api_key=qu3ry%2Fkey&api-version=2024-10-21"
-    )
+    url = f"http://alice:p%40ssw0rd@127.0.0.1:{misbehaving.port}/v1/?api_key=qu3ry%2Fkey&api-version=2024-10-21"
     model = OpenAIServer("m", base_url=url, max_retries=0)
     shown = f"http://***@127.0.0.1:{misbehaving.port}/v1?api_key=***&api-version=2024-10-21"
     assert model.fingerprint() == {"backend": "openai", "model": "m", "base_url": shown}
@@ -631,9 +611,7 @@ def test_openai_itself_needs_a_key_and_others_do_not(
     openai = OpenAIServer("gpt-4.1")
     assert openai.fingerprint()["base_url"] == "https://api.openai.com/v1"
     for use in (openai.load, lambda: openai.generate(["Hello"])):
-        with pytest.raises(
-            ModelError, match=r"^https://api.openai.com/v1 needs a key: set OPENAI_API_KEY, or give"
-        ):
+        with pytest.raises(ModelError, match=r"^https://api.openai.com/v1 needs a key: set OPENAI_API_KEY, or give"):
             use()
     assert openai.counters.calls == 0
     monkeypatch.setenv("OPENAI_BASE_URL", misbehaving.base_url)
@@ -692,3 +670,9 @@ def test_requests_that_cannot_be_made_are_refused_before_any_call(
     with pytest.raises(InputError, match="a conversation needs at least one message"):
         model.generate(["Hello", []])
     assert misbehaving.requests == []
+
+
+def test_the_sdk_is_loaded_at_the_first_call_only() -> None:
+    code = "import sys; from howsure.models.openai_server import OpenAIServer; OpenAIServer('m').fingerprint(); "
+    code += "sys.exit(any(name in sys.modules for name in ('openai', 'httpx2')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -43,9 +43,7 @@ def test_an_answer_comes_with_the_log_probabilities_of_its_tokens(model: OpenAIS
 
 
 @pytest.mark.parametrize("width", [1, 5, 20])
-def test_alternatives_have_the_width_that_was_asked_for_and_are_sorted(
-    model: OpenAIServer, width: int
-) -> None:
+def test_alternatives_have_the_width_that_was_asked_for_and_are_sorted(model: OpenAIServer, width: int) -> None:
     logprobs = _only(model.generate(["Name a colour."], max_tokens=6, top_logprobs=width)).logprobs
     rows = [logprobs.top.row(i) for i in range(len(logprobs))]
     assert [len(row) for row in rows] == [width] * 6
@@ -72,9 +70,7 @@ def test_at_temperature_one_the_log_probability_is_that_of_the_emitted_token(mod
     for logprobs in (answer.logprobs for answer in answers):
         for i, token_bytes in enumerate(logprobs.token_bytes):
             start, stop = logprobs.top.starts[i : i + 2]
-            row = dict(
-                zip(logprobs.top.token_bytes[start:stop], logprobs.top.logprobs[start:stop], strict=True)
-            )
+            row = dict(zip(logprobs.top.token_bytes[start:stop], logprobs.top.logprobs[start:stop], strict=True))
             if token_bytes in row:
                 assert row[token_bytes] == pytest.approx(logprobs.logprobs[i], abs=1e-6)
             else:
@@ -95,7 +91,7 @@ def test_temperature_zero_gives_the_most_probable_token_each_time_and_the_same_a
 
 def test_the_seed_decides_what_is_sampled(model: OpenAIServer) -> None:
     def sample(seed: int) -> str:
-        return _only(model.generate(["Tell me a story."], max_tokens=20, temperature=1.0, seed=seed)).text
+        return _only(model.generate(["Tell me a story."], max_tokens=12, temperature=1.0, seed=seed)).text
 
     assert sample(1) == sample(1)
     assert len({sample(seed) for seed in range(4)}) > 1
@@ -107,7 +103,9 @@ def test_answers_come_in_the_order_of_the_conversations(model: OpenAIServer) -> 
     answers = model.generate(
         [f"Repeat this word: {word}" for word in words], max_tokens=10, on_answer=heard.__setitem__
     )
-    assert [word for word, answer in zip(words, answers, strict=True) if word in answer.text.lower()] == words
+    said = [[word for word in words if word in answer.text.lower()] for answer in answers]
+    assert all(found in ([], [word]) for found, word in zip(said, words, strict=True))
+    assert sum(map(len, said)) >= 6  # so small a model does not always do as it is told
     assert [heard[i] for i in range(len(words))] == answers
 
 
@@ -182,10 +180,7 @@ def test_works_inside_a_running_event_loop_and_leaves_nothing_open(model: OpenAI
 def test_it_travels_to_another_process(model: OpenAIServer) -> None:
     there = pickle.loads(pickle.dumps(model))
     assert there.fingerprint() == model.fingerprint()
-    assert (
-        _only(there.generate(["Hello"], max_tokens=3)).text
-        == _only(model.generate(["Hello"], max_tokens=3)).text
-    )
+    assert _only(there.generate(["Hello"], max_tokens=3)).text == _only(model.generate(["Hello"], max_tokens=3)).text
 
 
 def test_the_key_is_sent_but_never_shown(
@@ -210,8 +205,6 @@ def test_the_key_is_sent_but_never_shown(
 
 @pytest.mark.parametrize("width", [-1, 21])
 def test_too_many_alternatives_are_refused_before_any_call(model: OpenAIServer, width: int) -> None:
-    with pytest.raises(
-        InputError, match=f"top_logprobs must be 0 to 20 for an OpenAI-compatible server, not {width}"
-    ):
+    with pytest.raises(InputError, match=f"top_logprobs must be 0 to 20 for an OpenAI-compatible server, not {width}"):
         model.generate(["Hello"], top_logprobs=width)
     assert model.counters.calls == 0

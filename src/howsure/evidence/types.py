@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import EvidenceError
-from howsure.measures.logprobs import ZERO_PROBABILITY_LOGPROB, check_logprobs
+from howsure.measures.logprobs import POSITIVE_TOLERANCE_NATS, ZERO_PROBABILITY_LOGPROB, check_logprobs
 
 Array = NDArray[np.float64]
 
@@ -226,7 +226,9 @@ class Distribution:
     @classmethod
     def from_log_likelihoods(cls, labels: Sequence[str], log_likelihoods: Sequence[float] | Array) -> Distribution:
         """The labels' likelihoods divided by their sum: which one, given that it is one of these."""
-        values = check_logprobs(log_likelihoods, "labels")
+        values = np.array(log_likelihoods, dtype=np.float64)
+        if np.isnan(values).any() or (values > POSITIVE_TOLERANCE_NATS).any():
+            raise EvidenceError(f"log-likelihoods must lie between -inf and 0, got {values.tolist()}")
         if not len(values) or np.isneginf(values).all():
             raise EvidenceError("no label has a likelihood above zero, so there is no distribution over them")
         weights = np.exp(values - values.max())

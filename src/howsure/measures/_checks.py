@@ -85,14 +85,10 @@ def cluster_codes(clusters: ArrayLike | None, length: int, what: str = "clusters
         return np.arange(length, dtype=np.int64)
     labels = np.asarray(clusters)
     if labels.shape != (length,):
-        raise InputError(
-            f"{what} must hold one label for each of the {length} items, got shape {labels.shape}"
-        )
+        raise InputError(f"{what} must hold one label for each of the {length} items, got shape {labels.shape}")
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise InputError(f"{what}: NaN at position {int(np.argmax(np.isnan(labels)))} is not a label")
     try:
         return np.unique(labels, return_inverse=True)[1].astype(np.int64)
     except TypeError as error:
-        raise InputError(
-            f"{what} must hold labels of one kind (all numbers or all texts): {error}"
-        ) from error
+        raise InputError(f"{what} must hold labels of one kind (all numbers or all texts): {error}") from error

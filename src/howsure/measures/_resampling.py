@@ -63,6 +63,4 @@ def mean_covariance(columns: Array, codes: NDArray[np.int64]) -> Array:
     sums = cluster_sums(with_size, codes)
     residuals = sums[:, :-1] - sums[:, -1:] * columns.mean(axis=0)
     clusters = len(sums)
-    return np.asarray(
-        residuals.T @ residuals * clusters / (clusters - 1) / len(columns) ** 2, dtype=np.float64
-    )
+    return np.asarray(residuals.T @ residuals * clusters / (clusters - 1) / len(columns) ** 2, dtype=np.float64)

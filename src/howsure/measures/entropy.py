@@ -92,9 +92,7 @@ def check_probabilities(p: ArrayLike, axis: int = -1, what: str = "probabilities
 def _pair(p: ArrayLike, m: ArrayLike, axis: int) -> tuple[Array, Array]:
     first, second = check_probabilities(p, axis, "p"), check_probabilities(m, axis, "m")
     if first.shape != second.shape:
-        raise EvidenceError(
-            f"p and m must be over the same outcomes, got shapes {first.shape} and {second.shape}"
-        )
+        raise EvidenceError(f"p and m must be over the same outcomes, got shapes {first.shape} and {second.shape}")
     return first, second
 
 
@@ -103,9 +101,7 @@ def _refuse_sum(total: Array, tolerance: float, what: str) -> None:
     wrong = np.flatnonzero(np.abs(sums - 1.0) > tolerance)
     if len(wrong):
         place = int(wrong[0])
-        raise EvidenceError(
-            f"{what} sum to {sums[place]:.9g} in distribution {place}, not to 1 within {tolerance:g}"
-        )
+        raise EvidenceError(f"{what} sum to {sums[place]:.9g} in distribution {place}, not to 1 within {tolerance:g}")
 
 
 def _entropy(p: Array, axis: int) -> Array:

@@ -104,9 +104,7 @@ def bootstrap(
     return percentile_interval(defined, level, bootstrap_method(clusters, resamples) + note)
 
 
-def resampled_means(
-    values: Array, clusters: ArrayLike | None, level: float, resamples: int, seed: int
-) -> Array | None:
+def resampled_means(values: Array, clusters: ArrayLike | None, level: float, resamples: int, seed: int) -> Array | None:
     """The mean over items in each resample; None for fewer than two items or clusters."""
     check_level(level)
     check_resamples(resamples)

@@ -73,9 +73,7 @@ def risk_coverage(
     return RiskCoverage(count / len(losses), np.cumsum(_expected_order(confidence, losses)) / count)
 
 
-def aurc(
-    confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayLike | None = None
-) -> float | None:
+def aurc(confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayLike | None = None) -> float | None:
     """Area under the risk–coverage curve: the mean of the selective risks at coverages 1/n … 1.
 
     >>> round(aurc([0.9, 0.8, 0.7], correct=[1, 1, 0]), 6)
@@ -85,9 +83,7 @@ def aurc(
     return None if curve is None else float(curve.risk.mean())
 
 
-def e_aurc(
-    confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayLike | None = None
-) -> float | None:
+def e_aurc(confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayLike | None = None) -> float | None:
     """AURC minus the least AURC that any confidence could reach with these losses; 0 is a perfect order.
 
     >>> e_aurc([0.9, 0.8, 0.7], correct=[1, 1, 0])
@@ -98,9 +94,7 @@ def e_aurc(
     return None if found is None else max(0.0, found - _oracle_aurc(losses))
 
 
-def prr(
-    confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayLike | None = None
-) -> float | None:
+def prr(confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayLike | None = None) -> float | None:
     """Prediction rejection ratio: (AURC_random − AURC) / (AURC_random − AURC_oracle).
 
     1 is a perfect order, 0 is chance (AURC_random is the mean loss), below 0 is worse than chance. None for

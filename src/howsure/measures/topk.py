@@ -59,9 +59,7 @@ def topk_entropy(
         check_logprobs(chosen, "chosen token")  # a NaN here is an error, not "inside the top-k"
     columns = topk_entropies(values, [0, len(values)], chosen_logprobs=chosen, vocab_size=vocab_size)
     entropy, low, high, remainder = columns
-    return TopKEntropy(
-        float(entropy[0]), float(low[0]), None if high is None else float(high[0]), float(remainder[0])
-    )
+    return TopKEntropy(float(entropy[0]), float(low[0]), None if high is None else float(high[0]), float(remainder[0]))
 
 
 def topk_entropies(
@@ -85,9 +83,7 @@ def topk_entropies(
     chosen = _chosen_probabilities(chosen_logprobs, len(offsets) - 1)
     known = np.diff(offsets) + ~np.isnan(chosen)
     if vocab_size is not None and (vocab_size < 1 or vocab_size < known.max(initial=0)):
-        raise InputError(
-            f"vocab_size {vocab_size} is smaller than the {known.max(initial=1)} tokens that are known"
-        )
+        raise InputError(f"vocab_size {vocab_size} is smaller than the {known.max(initial=1)} tokens that are known")
     return _bounds(np.exp(values), offsets, chosen, known, vocab_size)
 
 
@@ -163,9 +159,7 @@ def _least(remainder: Array, cap: Array) -> Array:
     return -(remainder - rest) * np.log(cap) + _surprise(rest)
 
 
-def _refuse_overfull(
-    remainder: Array, cap: Array, unseen: NDArray[np.int64], known: NDArray[np.int64]
-) -> None:
+def _refuse_overfull(remainder: Array, cap: Array, unseen: NDArray[np.int64], known: NDArray[np.int64]) -> None:
     bad = np.flatnonzero((known > 0) & (remainder > unseen * cap + MASS_TOLERANCE))
     if len(bad):
         place = int(bad[0])

@@ -98,9 +98,7 @@ def trust_over_steps(
 
 def _gains(h_x: Entropies, h_xs: Entropies, h_xls: Entropies) -> Array:
     """[steps × 2]: H(X) − H(X|S) and H(X) − H(X|L,S); NaN where an entropy is missing."""
-    columns = [
-        vector(h, name) for h, name in zip((h_x, h_xs, h_xls), ("H(X)", "H(X|S)", "H(X|L,S)"), strict=True)
-    ]
+    columns = [vector(h, name) for h, name in zip((h_x, h_xs, h_xls), ("H(X)", "H(X|S)", "H(X|L,S)"), strict=True)]
     if len({len(column) for column in columns}) != 1:
         raise EvidenceError(f"the three entropies must be of one length, got {[len(c) for c in columns]}")
     for column, name in zip(columns, ("H(X)", "H(X|S)", "H(X|L,S)"), strict=True):
@@ -116,9 +114,7 @@ def _without_spread(gains: Array, missing: int, clusters: int) -> TrustEstimate:
         if clusters == 0
         else "there is one episode (or step) only, so the denominator's spread is unknown"
     )
-    return TrustEstimate(
-        None, None, None, False, reason, means[0], None, means[1], None, len(gains), missing, clusters
-    )
+    return TrustEstimate(None, None, None, False, reason, means[0], None, means[1], None, len(gains), missing, clusters)
 
 
 def _with_spread(
@@ -146,9 +142,7 @@ def _with_spread(
     bootstrap: Interval | None = None
     reason: str | None = "the denominator is not clearly different from zero"
     if identified:
-        bootstrap, reason = _bootstrap(
-            gains, codes, level, bootstrap_method(episodes, resamples), resamples, seed
-        )
+        bootstrap, reason = _bootstrap(gains, codes, level, bootstrap_method(episodes, resamples), resamples, seed)
     return TrustEstimate(
         trust=numerator / denominator if identified else None,
         bootstrap=bootstrap,

@@ -96,9 +96,7 @@ def _columns(uncertainty: Array, starts: NDArray[np.int64]) -> TurnColumns:
     )
 
 
-def _population_std(
-    uncertainty: Array, mean: Array, starts: NDArray[np.int64], size: NDArray[np.int64]
-) -> Array:
+def _population_std(uncertainty: Array, mean: Array, starts: NDArray[np.int64], size: NDArray[np.int64]) -> Array:
     """sqrt(mean of (u − mean)²) in two passes; NaN where the mean is infinite or there are no tokens."""
     centre = np.where(np.isfinite(mean), mean, np.nan)
     deviation = uncertainty - np.repeat(centre, np.diff(starts))

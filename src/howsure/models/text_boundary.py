@@ -38,9 +38,13 @@ class Encoded(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """A text in tokens, with the byte where each token ends and its bytes where they are known."""
+    """A text in tokens, with the byte where each token ends and its bytes where they are known.
+
+    `leading` counts the tokens that the tokenizer itself put before the text.
+    """
 
     ids: tuple[int, ...]
+    leading: int
     ends: tuple[int, ...]
     token_bytes: tuple[bytes, ...] | None
 
@@ -83,7 +87,7 @@ class TextEncoder:
             text, return_offsets_mapping=True, return_special_tokens_mask=True, return_attention_mask=False
         )
         ids, added = list(found["input_ids"]), list(found["special_tokens_mask"])
-        while added and added[-1] and found["offsets_mapping"][len(ids) - 1] == (0, 0) and text:
+        while added and added[-1] and found["offset_mapping"][len(ids) - 1] == (0, 0) and text:
             ids.pop(), added.pop()
         known = self.token_bytes(ids, text, added)
         if known is not None:
@@ -92,8 +96,9 @@ class TextEncoder:
                 total += len(piece)
                 ends.append(total)
         else:
-            ends = [len(_utf8(text[:end])) for _, end in found["offsets_mapping"][: len(ids)]]
-        return Pieces(tuple(ids), tuple(ends), None if known is None else tuple(known))
+            ends = [len(_utf8(text[:end])) for _, end in found["offset_mapping"][: len(ids)]]
+        leading = next((i for i, flag in enumerate(added) if not flag), len(added))
+        return Pieces(tuple(ids), leading, tuple(ends), None if known is None else tuple(known))
 
     def token_bytes(self, ids: Sequence[int], text: str, added: Sequence[int] = ()) -> list[bytes] | None:
         """The bytes that each token spells, if together they spell the text; None where that is not known."""
@@ -147,7 +152,9 @@ class TextEncoder:
 
 
 def _tokens_within(text: Pieces, boundary: int) -> int:
-    """How many leading tokens end at or before the boundary."""
+    """How many leading tokens end at or before the boundary; before a text, only the tokenizer's own."""
+    if boundary == 0:
+        return text.leading
     for i, end in enumerate(text.ends):
         if end > boundary:
             return i

@@ -260,13 +260,17 @@ def _lock(folder: Path) -> Any:
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / LOCK, timeout=0)
-    try:
-        with storage_errors(folder):
+    with storage_errors(folder):
+        try:
             lock.acquire()
-    except Timeout as error:
+        except Timeout:
+            held = True
+        else:
+            held = False
+    if held:
         owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
         who = f"process {owner.get('pid')} on {owner.get('host')}" if owner else "another process"
-        raise RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out") from error
+        raise RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out")
     return lock
 
 

@@ -14,6 +14,7 @@ import torch
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from howsure.models.contract import Counters
+from howsure.models.hf.scoring import entropy_of
 
 
 class Written(NamedTuple):
@@ -41,8 +42,7 @@ class Onlooker(LogitsProcessor):  # type: ignore[misc]
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         self.emitted(input_ids[:, -1])
         logprobs = torch.log_softmax(scores.float(), dim=-1)
-        finite = logprobs.clamp(min=torch.finfo(torch.float32).min)
-        self.entropies.append(-(finite.exp() * finite).sum(-1).double().cpu())
+        self.entropies.append(entropy_of(logprobs).double().cpu())
         best = torch.topk(logprobs, min(self.top, logprobs.shape[-1]), dim=-1)
         self.top_ids.append(best.indices.cpu())
         self.top_logprobs.append(best.values.double().cpu())

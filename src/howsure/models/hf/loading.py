@@ -44,6 +44,7 @@ def load_network(source: str, adapter: str | None, dtype: str, device: str, trus
             use_safetensors=True,
             trust_remote_code=trust_remote_code,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # so that they are reported by name, and refused below
         )
     refuse_random_weights(source, info)
     if adapter is not None:

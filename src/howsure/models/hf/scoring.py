@@ -164,6 +164,12 @@ class Scorer:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
 
+def entropy_of(logprobs: Any) -> Any:
+    """−Σ p ln p over the last axis, with 0 ln 0 = 0."""
+    finite = logprobs.clamp(min=torch.finfo(logprobs.dtype).min)
+    return -(finite.exp() * finite).sum(-1)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
 
@@ -175,9 +181,7 @@ def _measure(logits: Any, rows: Any, targets: Any, wanted: Wanted) -> Readout:
     logprobs = logits[rows, targets] - normaliser[rows]
     entropies = top_ids = top_logprobs = None
     if wanted.entropies:
-        # H = ln Z − Σ p·logit, which stays exact where a probability underflows.
-        expected = (torch.softmax(logits, dim=-1) * logits.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
-        entropies = _numpy((normaliser - expected).clamp(min=0.0)[rows])
+        entropies = _numpy(entropy_of(logits - normaliser[:, None])[rows])
     if wanted.top:
         best = torch.topk(logits, min(wanted.top, logits.shape[-1]), dim=-1)
         top_ids = best.indices[rows].cpu().numpy()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from howsure.errors import InputError
 from howsure.evidence import Outcome, TokenLogprobs
 from howsure.measures import choice_scores
-from howsure.measures.logprobs import ZERO_PROBABILITY_LOGPROB
 from howsure.models.contract import Failure, ScoreItem
 from howsure.runs import Sample
 from howsure.studies.mcq.data import Item
@@ -41,9 +41,9 @@ def to_sample(index: int, item: Item, scored: Sequence[TokenLogprobs] | Failure)
     correct = scores.predicted_index == item.answer_index
     result = _about(item) | {
         "predicted_index": scores.predicted_index,
-        "log_likelihoods": [max(value, ZERO_PROBABILITY_LOGPROB) for value in log_likelihoods],
+        "log_likelihoods": [_finite(value) for value in log_likelihoods],
         "correct": correct,
-        "margin": _finite(scores.margin_nats),
+        "margin": None if scores.margin_nats is None else _finite(scores.margin_nats),
         "tie": scores.tie,
         "confidence": scores.confidence,
         "entropy_nats": scores.entropy_nats,
@@ -62,6 +62,6 @@ def _about(item: Item) -> dict[str, object]:
     }
 
 
-def _finite(margin_nats: float | None) -> float | None:
-    """A margin over a choice of probability zero is infinite; JSON has the field's −9999 for that."""
-    return None if margin_nats is None else min(margin_nats, -ZERO_PROBABILITY_LOGPROB)
+def _finite(value: float) -> float:
+    """JSON has no infinity; the logarithm of zero is written as the lowest number there is."""
+    return min(max(value, -sys.float_info.max), sys.float_info.max)

@@ -1,0 +1,21 @@
+"""Fixtures that every part of the suite shares: the real SmolLM2, and a tiny checkpoint that loads in no time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny import build_tiny
+
+@pytest.fixture(scope="session")
+def smollm2():
+    """SmolLM2 with its real weights; fetched once into the cache."""
+    import howsure
+
+    return howsure.load("smollm2")
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A two-layer Llama with random weights, saved as any checkpoint is."""
+    return build_tiny(tmp_path_factory.mktemp("tiny"))
