@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import build_tiny
 
+
 @pytest.fixture(scope="session")
 def smollm2():
     """SmolLM2 with its real weights; fetched once into the cache."""

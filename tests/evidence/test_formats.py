@@ -48,7 +48,9 @@ def test_openai_sdk_objects_read_the_same() -> None:
 def test_gemini_in_both_spellings_and_as_objects() -> None:
     rest = {
         "chosenCandidates": [{"token": "up", "tokenId": 7, "logProbability": -0.5}],
-        "topCandidates": [{"candidates": [{"token": "up", "logProbability": -0.5}, {"token": "down", "logProbability": -1.5}]}],
+        "topCandidates": [{"candidates": [
+            {"token": "up", "logProbability": -0.5}, {"token": "down", "logProbability": -1.5},
+        ]}],
     }  # fmt: skip
     snake = SimpleNamespace(
         chosen_candidates=[SimpleNamespace(token="up", log_probability=-0.5)],
@@ -102,8 +104,12 @@ def test_gemini_lists_that_disagree() -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["content", "token", "logprob", "bytes", "top_logprobs", "x"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["content", "token", "logprob", "bytes", "top_logprobs", "x"]), inner, max_size=4
+        )
+    ),
     max_leaves=12,
 )
 

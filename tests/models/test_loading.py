@@ -97,8 +97,10 @@ def test_a_lora_adapter_changes_what_its_weights_say(tiny_folder: Path, tmp_path
     b = next(p for name, p in state.items() if "lora_B" in name)
     delta = (b @ a * 2.0).detach().numpy()
     found = (
-        tuned.network.model.layers[0].self_attn.q_proj.weight - plain.network.model.layers[0].self_attn.q_proj.weight
-    ).detach().numpy()
+        (tuned.network.model.layers[0].self_attn.q_proj.weight - plain.network.model.layers[0].self_attn.q_proj.weight)
+        .detach()
+        .numpy()
+    )
     assert np.abs(found - delta).max() < 1e-5
     items = [("the sky", [" is blue"])]
     assert not np.allclose(tuned.score(items)[0][0].logprobs, plain.score(items)[0][0].logprobs, atol=1e-3)

@@ -46,7 +46,9 @@ def test_what_a_place_may_see() -> None:
     assert not visible[1, :2, 2:].any(), "nothing sees padding or the future"
 
 
-@given(st.lists(st.tuples(st.integers(1, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)), min_size=1, max_size=4))
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)), min_size=1, max_size=4)
+)
 def test_the_number_of_tokens_is_the_minimum(shapes: list[tuple[int, list[int]]]) -> None:
     items = [item(context, *suffixes) for context, suffixes in shapes]
     for packed, (context, suffixes) in zip(pack(items, 0).rows, shapes, strict=True):

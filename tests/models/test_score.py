@@ -143,7 +143,13 @@ def test_families_agree_with_their_own_forward(tmp_path: Path, family: str) -> N
     from transformers import AutoConfig, AutoModelForCausalLM
 
     tokenizer = byte_level_tokenizer()
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 8}
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "head_dim": 8,
+    }
     sizes |= {"num_key_value_heads": 2, "vocab_size": len(tokenizer), "initializer_range": 0.3, "sliding_window": 8}
     sizes |= {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
     if family == "gpt2":
@@ -153,7 +159,10 @@ def test_families_agree_with_their_own_forward(tmp_path: Path, family: str) -> N
     network.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     model = howsure.load(f"hf:{tmp_path}")
-    items = [("the quick", [" brown", " fox jumps"]), ("the answer is four, not five. the sky is", [" blue", " the dog"])]
+    items = [
+        ("the quick", [" brown", " fox jumps"]),
+        ("the answer is four, not five. the sky is", [" blue", " the dog"]),
+    ]
     for (prefix, continuations), scored in zip(items, model.score(items), strict=True):
         shared = len(model.encoder.encode(prefix, continuations).context)
         for continuation, evidence in zip(continuations, scored, strict=True):

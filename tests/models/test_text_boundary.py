@@ -49,7 +49,7 @@ def test_the_shared_prefix_is_what_every_continuation_shares(byte_level: TextEnc
 
 
 def test_a_token_across_the_boundary_is_scored_for_all_alike(byte_level: TextEncoder) -> None:
-    """" the" is one token: after a prefix that ends in its space, the space is scored with it, for everyone."""
+    """ " the" is one token: after a prefix that ends in its space, the space is scored with it, for everyone."""
     assert len(byte_level.pieces(" the").ids) == 1
     encoded = byte_level.encode("sky is ", ["the", "quick"])
     assert encoded.prefix_chars == 1

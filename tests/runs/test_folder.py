@@ -239,7 +239,10 @@ def test_a_really_full_disk(tmp_path: Path) -> None:
     if made.returncode != 0:
         pytest.skip(f"no small file system can be mounted here: {made.stderr.strip()}")
     try:
-        with pytest.raises(StorageError, match="the disk is full"), RunWriter(tmp_path / "r", IDENTITY, 10**6) as writer:
+        with (
+            pytest.raises(StorageError, match="the disk is full"),
+            RunWriter(tmp_path / "r", IDENTITY, 10**6) as writer,
+        ):
             for i in range(10**5):
                 writer.append([sample(i)])
         kept = len(Run(tmp_path / "r").records())

@@ -22,20 +22,9 @@ import msgspec
 from howsure.errors import EvidenceError, MissingCapability, ModelError, ServerError
 from howsure.evidence import TokenLogprobs, from_openai
 from howsure.models.contract import Answer, Capability, Conversation, Counters, Model, as_messages
-from howsure.models.retries import (
-    BodyRefused,
-    Endpoint,
-    Fault,
-    RetryPolicy,
-    asked_wait_s,
-    bounded,
-    check,
-    quiet_log,
-    run_to_end,
-    server_words,
-    status_passes,
-    together,
-)
+from howsure.models.endpoint import BodyRefused, Endpoint, bounded, check, quiet_log, server_words
+from howsure.models.retries import Fault, RetryPolicy, asked_wait_s, status_passes
+from howsure.models.running import run_to_end, together
 
 MAX_TOP_LOGPROBS = 20
 """OpenAI's limit; the others follow it."""

@@ -1,0 +1,80 @@
+"""kill -9 in the middle of a run, twenty times at random moments; then to the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+KILLS = 20
+
+
+def write_questions(path: Path, count: int) -> None:
+    rng = random.Random(3)
+    words = "the quick brown fox jumps over lazy dog answer is four not five sky blue".split()
+    with path.open("w") as file:
+        for i in range(count):
+            question = " ".join(rng.choices(words, k=rng.randint(4, 40)))
+            choices = [f"{' '.join(rng.choices(words, k=rng.randint(1, 6)))} {c}" for c in "abcd"]
+            file.write(json.dumps({"id": f"q{i}", "question": question, "choices": choices, "answer_index": i % 4}) + "\n")
+
+
+def start(data: Path, model: Path, out: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "howsure", "mcq", str(data), "--model", f"hf:{model}", "--out", str(out)]
+    # Two batches or so a second would end too soon to be killed twenty times; small ones last.
+    command += ["--token-budget", "64", "--quiet", "--json"]
+    return subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+
+
+def finished_lines(out: Path) -> int:
+    path = out / "samples.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.mark.timeout(400)
+def test_killed_twenty_times_nothing_is_lost_and_nothing_twice(tiny_folder: Path, tmp_path: Path) -> None:
+    count = 2400
+    data = tmp_path / "questions.jsonl"
+    write_questions(data, count)
+    undisturbed = start(data, tiny_folder, tmp_path / "whole")
+    _, errors = undisturbed.communicate()
+    assert undisturbed.returncode == 0, errors.decode()
+
+    rng = random.Random(11)
+    kept: list[int] = []
+    for _ in range(KILLS):
+        before = finished_lines(tmp_path / "torn")
+        process = start(data, tiny_folder, tmp_path / "torn")
+        # From the moment that this process writes, a random moment of its work.
+        deadline = time.monotonic() + 60
+        while finished_lines(tmp_path / "torn") == before and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.15))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, "the run ended before it could be killed: make it longer"
+        kept.append(finished_lines(tmp_path / "torn"))
+    assert kept == sorted(kept)
+    assert len(set(kept)) == KILLS, "every session must have got further"
+
+    last = start(data, tiny_folder, tmp_path / "torn")
+    _, errors = last.communicate()
+    assert last.returncode == 0, errors.decode()
+    for name in ("summary.json",):
+        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    lines = {n: (tmp_path / n / "samples.jsonl").read_bytes().splitlines() for n in ("whole", "torn")}
+    ids = Counter(json.loads(line)["id"] for line in lines["torn"])
+    assert set(ids.values()) == {1}
+    assert len(ids) == count
+    assert sorted(lines["torn"]) == sorted(lines["whole"]), "every sample, to the last digit"
+    assert json.loads((tmp_path / "torn" / "run.json").read_text())["sessions"] == KILLS + 1
