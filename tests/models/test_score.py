@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny import build_tiny
 
 import howsure
 from howsure.errors import InputError
 from howsure.models.contract import Failure, ScoreItem
 from howsure.models.hf import scoring
+from tiny import build_tiny
 
 TOLERANCE = 1e-4
 
@@ -118,8 +118,9 @@ def test_answers_do_not_depend_on_company(tiny_folder: Path) -> None:
 def test_a_network_that_cannot_be_packed_is_run_plainly(tmp_path: Path) -> None:
     """ALiBi builds its positions from a padding mask, so packing would be wrong; the trial at load finds out."""
     import torch
-    from tiny import byte_level_tokenizer
     from transformers import BloomConfig, BloomForCausalLM
+
+    from tiny import byte_level_tokenizer
 
     tokenizer = byte_level_tokenizer()
     torch.manual_seed(0)
@@ -139,8 +140,9 @@ def test_a_network_that_cannot_be_packed_is_run_plainly(tmp_path: Path) -> None:
 def test_families_agree_with_their_own_forward(tmp_path: Path, family: str) -> None:
     """Soft caps, logit scales, sliding windows: packed or plain, the numbers are the network's own."""
     import torch
-    from tiny import byte_level_tokenizer
     from transformers import AutoConfig, AutoModelForCausalLM
+
+    from tiny import byte_level_tokenizer
 
     tokenizer = byte_level_tokenizer()
     sizes = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tiny import byte_level_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
 from howsure.models.text_boundary import TextEncoder
+from tiny import byte_level_tokenizer
 
 
 @pytest.fixture(scope="module")

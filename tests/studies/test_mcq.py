@@ -161,6 +161,7 @@ def test_a_tie_and_a_zero_are_said(tmp_path: Path) -> None:
     )
     summary = howsure.mcq(path, OnPaper(table), out=tmp_path / "run").summary
     assert summary["tie_count"] == 1
+    assert (summary["unbounded_margin_count"], summary["avg_margin"]) == (1, 0.0)
     item = Item("x", "q", ("never", "never ever"), 0, None)
     from howsure.evidence import TokenLogprobs
 
@@ -179,7 +180,9 @@ def test_a_sum_is_compared_not_a_mean() -> None:
     assert sample.result["margin"] == pytest.approx(0.5)
 
 
-def test_the_summary_does_not_depend_on_the_order_of_samples(tmp_path: Path, questions: Path, tiny_folder: Path) -> None:
+def test_the_summary_does_not_depend_on_the_order_of_samples(
+    tmp_path: Path, questions: Path, tiny_folder: Path
+) -> None:
     samples = howsure.mcq(questions, f"hf:{tiny_folder}", out=tmp_path / "run").samples
     assert judge(samples) == judge(samples[::-1])
 

@@ -18,6 +18,7 @@ LARGEST_FILE_BYTES = 4 << 20
 def show(
     text: Annotated[str | None, typer.Argument(help="A text, the path of a file, or - for standard input.")] = None,
     model: common.ModelOption = "smollm2",
+    base_url: common.BaseUrl = None,
     device: common.Device = None,
     trust_remote_code: common.TrustRemoteCode = False,
     as_json: common.AsJson = False,
@@ -35,6 +36,7 @@ def show(
     opened = load(
         model,
         lazy=True,
+        base_url=base_url,
         device=device,
         trust_remote_code=trust_remote_code,
         announce=common.announcer(quiet),

@@ -100,16 +100,30 @@ class TextEncoder:
         leading = next((i for i, flag in enumerate(added) if not flag), len(added))
         return Pieces(tuple(ids), leading, tuple(ends), None if known is None else tuple(known))
 
+    def answer(self, ids: Sequence[int]) -> tuple[str, list[bytes] | None]:
+        """Generated tokens as text, special ones left out, and the bytes that each spells where that is known."""
+        special = set(self.tokenizer.all_special_ids)
+        hidden = [int(token_id in special) for token_id in ids]
+        text = str(self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        known = self.token_bytes(ids, text, hidden)
+        if known is None and "\ufffd" in text and (spelled := self._spelled(ids, hidden)) is not None:
+            # An answer may end or break within a character, and decoders disagree about what to show for that.
+            return b"".join(spelled).decode("utf-8", errors="replace"), spelled
+        return text, known
+
     def token_bytes(self, ids: Sequence[int], text: str, added: Sequence[int] = ()) -> list[bytes] | None:
         """The bytes that each token spells, if together they spell the text; None where that is not known."""
+        spelled = self._spelled(ids, added)
+        return None if spelled is None else _without_dummy_space(spelled, _utf8(text))
+
+    def _spelled(self, ids: Sequence[int], silent: Sequence[int]) -> list[bytes] | None:
         if self._scheme is None:
             return None
         names = self.tokenizer.convert_ids_to_tokens(list(ids))
         pieces = [self._spell(name, self._scheme) for name in names]
         if any(piece is None for piece in pieces):
             return None
-        spelled = [b"" if i < len(added) and added[i] else piece or b"" for i, piece in enumerate(pieces)]
-        return _without_dummy_space(spelled, _utf8(text))
+        return [b"" if i < len(silent) and silent[i] else piece or b"" for i, piece in enumerate(pieces)]
 
     def piece(self, token_id: int) -> str:
         """One token as text; half a character shows as U+FFFD."""

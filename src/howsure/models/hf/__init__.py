@@ -296,8 +296,7 @@ class HFTextModel(Model):
         return {i: self._answer(one) for i, one in zip(indices, written, strict=True)}
 
     def _answer(self, written: Any) -> Answer:
-        text = self.encoder.tokenizer.decode(written.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        known = self.encoder.token_bytes(written.ids, text)
+        text, known = self.encoder.answer(written.ids)
         columns = [written.logprobs, written.entropies, written.top_ids or None, written.top_logprobs]
         try:
             evidence, missing = self._tokens(written.ids, known, columns), None

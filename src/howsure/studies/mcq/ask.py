@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 
@@ -43,7 +44,7 @@ def to_sample(index: int, item: Item, scored: Sequence[TokenLogprobs] | Failure)
         "predicted_index": scores.predicted_index,
         "log_likelihoods": [_finite(value) for value in log_likelihoods],
         "correct": correct,
-        "margin": None if scores.margin_nats is None else _finite(scores.margin_nats),
+        "margin": _bounded(scores.margin_nats),
         "tie": scores.tie,
         "confidence": scores.confidence,
         "entropy_nats": scores.entropy_nats,
@@ -62,6 +63,11 @@ def _about(item: Item) -> dict[str, object]:
     }
 
 
-def _finite(value: float) -> float:
+def _finite(log_likelihood: float) -> float:
     """JSON has no infinity; the logarithm of zero is written as the lowest number there is."""
-    return min(max(value, -sys.float_info.max), sys.float_info.max)
+    return max(log_likelihood, -sys.float_info.max)
+
+
+def _bounded(margin_nats: float | None) -> float | None:
+    """Over a choice of probability zero the margin knows no bound; it is None then, and counted."""
+    return margin_nats if margin_nats is not None and math.isfinite(margin_nats) else None

@@ -22,7 +22,7 @@ def judge(samples: Sequence[Sample], *, skipped: int = 0, seed: int = 0) -> dict
     scored = [sample.result for sample in ordered if not sample.failed]
     correct = sum(result["correct"] for result in scored)
     total = len(ordered)
-    margins = [result["margin"] for result in scored]
+    margins = [result["margin"] for result in scored if result["margin"] is not None]
     accuracy = correct / total if total else None
     mean_margin = sum(margins) / len(margins) if margins else None
     chance = sum(1 / len(sample.result["choices"]) for sample in ordered) / total if total else None
@@ -41,6 +41,7 @@ def judge(samples: Sequence[Sample], *, skipped: int = 0, seed: int = 0) -> dict
         correct_count=correct,
         total_count=total,
         scored_count=len(scored),
+        unbounded_margin_count=len(scored) - len(margins),
         tie_count=sum(result["tie"] for result in scored),
         straddled_count=sum(_straddled(sample) for sample in ordered),
     )

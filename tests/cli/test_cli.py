@@ -1,0 +1,267 @@
+"""The command line as a new user meets it: real processes, exit codes, one-sentence errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+QUESTION = {"question": "the sky is", "choices": ["blue", "the dog"], "answer_index": 0}
+
+
+def howsure(*arguments: str | Path, stdin: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "howsure", *map(str, arguments)],
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def fails(done: subprocess.CompletedProcess[str], code: int, words: str) -> None:
+    """One sentence on standard error, the right exit code, no traceback."""
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert len([line for line in done.stderr.splitlines() if line.strip()]) == 1
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(QUESTION | {"question": f"the {i} sky is"}) + "\n" for i in range(5)))
+    return path
+
+
+# -- fast and light -----------------------------------------------------------------------------------------------
+
+HEAVY = ("torch", "transformers", "sklearn", "scipy", "openai", "polars", "relplot", "matplotlib", "pandas")
+
+
+@pytest.mark.parametrize("statement", ["import howsure", "import howsure; from howsure.cli.app import app"])
+def test_importing_loads_nothing_heavy(statement: str) -> None:
+    code = f"{statement}\nimport sys; print([name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "howsure", "--help"], capture_output=True, text=True, check=True
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_the_exported_names() -> None:
+    import howsure as package
+
+    assert sorted(package.__all__) == [
+        "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "load", "mcq", "read_text",
+    ]  # fmt: skip
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = package.nonsense
+
+
+COMMANDS = ("show", "ask", "mcq", "demo", "models", "runs")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_and_the_common_options(command: str) -> None:
+    done = howsure(command, "--help", COLUMNS="120")
+    assert done.returncode == 0
+    for word in (f"Example: howsure {command}", "--json", "--quiet", "--dry-run"):
+        assert word in done.stdout
+
+
+def test_the_list_of_commands_is_the_one_tested_here() -> None:
+    from howsure.cli.app import app
+
+    assert sorted(c.callback.__name__ for c in app.registered_commands if c.callback) == sorted(COMMANDS)
+    assert howsure("--version").stdout.startswith("howsure 0.")
+
+
+# -- mcq ------------------------------------------------------------------------------------------------------------
+
+
+def test_mcq_end_to_end_then_again(questions: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    arguments = ("mcq", questions, "--model", f"hf:{tiny_folder}", "--out", tmp_path / "run")
+    first = howsure(*arguments)
+    assert first.returncode == 0, first.stderr
+    assert "accuracy" in first.stdout
+    assert "95% interval" in first.stdout
+    assert "scored 5 of 5" in first.stdout
+    assert str(tmp_path / "run") in first.stdout
+    assert "mcq: 5 of 5" in first.stderr, "progress as plain lines where there is no terminal"
+    again = howsure(*arguments, "--json", "--quiet")
+    assert again.stderr == ""
+    assert json.loads(again.stdout) == json.loads((tmp_path / "run" / "summary.json").read_text())
+    listed = json.loads(howsure("runs", tmp_path, "--json").stdout)
+    assert [(row["study"], row["status"], row["items"]) for row in listed] == [("mcq", "finished", 5)]
+    assert "finished" in howsure("runs", tmp_path).stdout
+
+
+def test_a_dry_run_counts_and_runs_nothing(questions: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    import howsure as package
+
+    done = howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--out", tmp_path / "run", "--dry-run", "--json")
+    counts = json.loads(done.stdout)
+    assert not (tmp_path / "run").exists()
+    model = package.load(f"hf:{tiny_folder}")
+    package.mcq(questions, model, out=tmp_path / "run")
+    ran = {"items": 5, "model_calls": model.counters.calls, "tokens": model.counters.tokens_run}
+    assert counts == ran
+
+
+def test_failed_samples_leave_exit_code_1(tmp_path: Path, tiny_folder: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps(QUESTION) + "\n" + json.dumps(QUESTION | {"question": "x " * 400}) + "\n")
+    done = howsure("mcq", path, "--model", f"hf:{tiny_folder}", "--out", tmp_path / "run", "--quiet")
+    assert done.returncode == 1
+    assert "scored 1 of 2; 1 missing: 1 too long" in done.stdout
+    assert "do not fit the model's context of 256" in done.stdout
+
+
+def test_bad_input_is_one_sentence_and_exit_code_2(questions: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(json.dumps(QUESTION) + "\n{\n")
+    fails(howsure("mcq", bad), 2, f"{bad}, line 2: Input data was truncated")
+    fails(howsure("mcq", tmp_path / "gone.jsonl"), 2, "No such file")
+    fails(howsure("mcq", questions, "--model", "smolm2"), 2, "did you mean 'smollm2'")
+    fails(
+        howsure("mcq", questions, "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"), 2, "can only generate"
+    )
+    fails(howsure("mcq", questions, "--prompt", "x"), 2, "no {question}")
+    fails(howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--token-budget", "0"), 2, "token budget")
+    fails(howsure("runs", tmp_path / "gone"), 2, "not a folder")
+    assert howsure("mcq").returncode == 2
+    assert howsure("nonsense").returncode == 2
+
+
+def test_debug_shows_where(questions: Path) -> None:
+    done = howsure("mcq", questions, "--model", "smolm2", "--debug")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_a_missing_extra_names_its_command(questions: Path, tmp_path: Path) -> None:
+    """A process that cannot find torch, as after a plain `pip install howsure`."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfind = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'torch' else find(name, *a)\n"
+    )
+    done = howsure("mcq", questions, PYTHONPATH=str(tmp_path))
+    fails(done, 2, 'pip install "howsure[local]"')
+    assert "no: pip install" in howsure("models", PYTHONPATH=str(tmp_path)).stdout
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_keeps_what_it_has(how: signal.Signals, tiny_folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(QUESTION | {"question": f"the {i} sky is"}) + "\n" for i in range(5000)))
+    command = [sys.executable, "-m", "howsure", "mcq", path, "--model", f"hf:{tiny_folder}", "--out", tmp_path / "run"]
+    process = subprocess.Popen([*map(str, command), "--token-budget", "64"], stderr=subprocess.PIPE, text=True)
+    samples = tmp_path / "run" / "samples.jsonl"
+    deadline = time.monotonic() + 60
+    while not (samples.exists() and samples.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopped; what was finished is kept" in errors
+    assert "Traceback" not in errors
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert manifest["status"] == "interrupted"
+    assert samples.read_bytes().endswith(b"\n")
+
+
+# -- show and ask -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.real_model
+def test_show_prints_figures_and_what_was_expected() -> None:
+    done = howsure("show", "The capital of France is Paris, not Berlin.")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("The capital of France is Paris, not Berlin.\n")
+    for word in ("mean surprisal", "perplexity", "bits per byte", "most surprising", "« Berlin»", "« Paris»"):
+        assert word in done.stdout
+    assert "\x1b" not in done.stdout, "plain text where the output is no terminal"
+
+
+@pytest.mark.real_model
+def test_show_as_data_agrees_with_its_own_definitions(smollm2, tmp_path: Path) -> None:
+    import math
+
+    text = "Zwölf Boxkämpfer 🤖 jagen Viktor."
+    path = tmp_path / "text.txt"
+    path.write_text(text + "\n")
+    from_file = howsure("show", path, "--json")
+    assert from_file.returncode == 0, from_file.stderr
+    found = json.loads(from_file.stdout)
+    assert found == json.loads(howsure("show", "-", "--json", stdin=text).stdout)
+    evidence = smollm2.score([("", [text])])[0][0]
+    assert found["text"] == text
+    assert found["mean_surprisal_bits"] == pytest.approx(evidence.nll_nats / len(evidence) / math.log(2), abs=1e-4)
+    assert found["perplexity_per_token"] == pytest.approx(2 ** found["mean_surprisal_bits"])
+    assert found["bits_per_byte"] == pytest.approx(evidence.nll_nats / math.log(2) / len(text.encode()), abs=1e-4)
+    surprisals = [token["surprisal_bits"] for token in found["tokens"]]
+    worst = [entry["surprisal_bits"] for entry in found["most_surprising"]]
+    assert worst == sorted(surprisals, reverse=True)[:5]
+    for entry in found["most_surprising"]:
+        assert all(other["token"] != entry["token"] for other in entry["expected"])
+
+
+@pytest.mark.real_model
+def test_ask_shows_the_answer() -> None:
+    done = howsure("ask", "What is the capital of France?", "--max-tokens", "12", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "Paris" in json.loads(done.stdout)["text"]
+
+
+def test_show_of_nothing_and_of_noise(tmp_path: Path, tiny_folder: Path) -> None:
+    (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
+    fails(howsure("show", tmp_path / "noise"), 2, "not UTF-8 text: byte 0")
+    fails(howsure("show", "", "--model", f"hf:{tiny_folder}"), 2, "no text to read")
+    fails(howsure("show", "x " * 400, "--model", f"hf:{tiny_folder}"), 2, "do not fit the model's context of 256")
+    fails(
+        howsure("show", "hi", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"),
+        2,
+        "needs a model that can score",
+    )
+
+
+def test_ask_a_server_that_is_not_there() -> None:
+    done = howsure("ask", "hi", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1")
+    fails(done, 2, "no server answers at http://127.0.0.1:9/v1")
+
+
+@pytest.mark.real_model
+def test_the_demo_prints_one_table_and_where_it_lies(tmp_path: Path) -> None:
+    done = howsure("demo", "--out", tmp_path / "demo")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["study", "samples", "coverage", "headline", "seconds"]
+    assert "scored 48 of 48" in done.stdout
+    assert f"run folders: {tmp_path / 'demo'}" in done.stdout
+    assert (tmp_path / "demo" / "mcq" / "summary.json").is_file()
+
+
+def test_a_damaged_run_is_listed_as_such(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{")
+    done = howsure("runs", tmp_path)
+    assert done.returncode == 1
+    assert "damaged" in done.stdout
