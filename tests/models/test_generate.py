@@ -9,6 +9,7 @@ import pytest
 
 import howsure
 from howsure.errors import InputError
+from tiny import build_tiny, byte_level_tokenizer
 
 
 def check_against_a_plain_forward(model, prompt_ids: list[int], answer) -> None:
@@ -89,6 +90,16 @@ def test_what_comes_after_the_end_is_not_counted(tiny_folder: Path) -> None:
         assert answer.finish_reason == ("length" if len(answer.logprobs) == 40 else "stop")
         assert "<s>" not in answer.text
         assert len(answer.logprobs.entropies_nats) == len(answer.logprobs)
+
+
+def test_a_network_with_more_rows_than_its_tokenizer_has_tokens(tmp_path: Path) -> None:
+    """Padded vocabularies are common; a token without a name spells nothing, and its probability still counts."""
+    size = len(byte_level_tokenizer())
+    model = howsure.load(f"hf:{build_tiny(tmp_path, vocab_size=size + 400)}")
+    (answer,) = model.generate(["the sky"], max_tokens=40, temperature=2.0, seed=0)
+    assert "" in answer.logprobs.tokens, "a nameless token must have come up for this test"
+    assert answer.logprobs.text == answer.text
+    assert len(answer.logprobs) == 40
 
 
 def test_too_long_a_prompt_fails_alone(tiny_folder: Path) -> None:

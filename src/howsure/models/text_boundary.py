@@ -8,7 +8,9 @@ tokens, everything from that token on is scored, for all continuations alike.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Sequence, Set
+from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError
@@ -60,14 +62,16 @@ class TextEncoder:
             )
         self.tokenizer = tokenizer
         self._added = {token.content for token in tokenizer.added_tokens_decoder.values()}
+        self._scheme: str | None = None
+        self._spellings: dict[int, bytes | None] = {}
         self._scheme = self._find_scheme()
         self.start_token: int | None = self._find_start()
 
     def encode(self, prefix: str, continuations: Sequence[str]) -> Encoded:
         """Tokenise one item; an empty context is begun with the model's start token."""
-        boundary = len(_utf8(prefix))
-        texts = [self.pieces(prefix + continuation) for continuation in continuations]
-        shared = min((_tokens_within(text, boundary) for text in texts), default=0)
+        before = _utf8(prefix)
+        texts = self.pieces([prefix + continuation for continuation in continuations])
+        shared = min((_tokens_within(text, len(before)) for text in texts), default=0)
         shared = min(shared, _common_length([text.ids[:shared] for text in texts]))
         covered = texts[0].ends[shared - 1] if texts and shared else 0
         context = texts[0].ids[:shared] if texts else ()
@@ -77,58 +81,63 @@ class TextEncoder:
             context=context,
             suffixes=tuple(text.ids[shared:] for text in texts),
             suffix_bytes=tuple(text.token_bytes and text.token_bytes[shared:] for text in texts),
-            prefix_chars=len(_utf8(prefix)[covered:].decode("utf-8", errors="ignore")),
+            prefix_chars=len(before[covered:].decode("utf-8", errors="ignore")),
         )
 
-    def pieces(self, text: str) -> Pieces:
-        """The tokens of a text; tokens that the tokenizer puts after its end are taken off."""
-        _utf8(text)
-        found = self.tokenizer(
-            text, return_offsets_mapping=True, return_special_tokens_mask=True, return_attention_mask=False
-        )
-        ids, added = list(found["input_ids"]), list(found["special_tokens_mask"])
-        while added and added[-1] and found["offset_mapping"][len(ids) - 1] == (0, 0) and text:
-            ids.pop(), added.pop()
-        known = self.token_bytes(ids, text, added)
-        if known is not None:
-            ends, total = [], 0
-            for piece in known:
-                total += len(piece)
-                ends.append(total)
-        else:
-            ends = [len(_utf8(text[:end])) for _, end in found["offset_mapping"][: len(ids)]]
+    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+        """The tokens of each text; tokens that the tokenizer puts after its end are taken off."""
+        if not texts:
+            return []
+        spelled = [_utf8(text) for text in texts]
+        found = self.tokenizer(list(texts), return_special_tokens_mask=True, return_attention_mask=False)
+        rows = zip(texts, spelled, found["input_ids"], found["special_tokens_mask"], strict=True)
+        return [self._pieces(*row) for row in rows]
+
+    def _pieces(self, text: str, spelled: bytes, ids: list[int], added: list[int]) -> Pieces:
         leading = next((i for i, flag in enumerate(added) if not flag), len(added))
-        return Pieces(tuple(ids), leading, tuple(ends), None if known is None else tuple(known))
+        while len(ids) > leading and added[len(ids) - 1]:
+            ids = ids[:-1]
+        silent = frozenset(i for i in range(len(ids)) if added[i])
+        known = self._token_bytes(ids, spelled, silent)
+        if known is not None:
+            ends = tuple(accumulate(map(len, known)))
+        else:
+            offsets = self.tokenizer(text, return_offsets_mapping=True)["offset_mapping"][: len(ids)]
+            ends = tuple(len(text[:end].encode("utf-8")) for _, end in offsets)
+        return Pieces(tuple(ids), leading, ends, None if known is None else tuple(known))
 
     def answer(self, ids: Sequence[int]) -> tuple[str, list[bytes] | None]:
         """Generated tokens as text, special ones left out, and the bytes that each spells where that is known."""
         special = set(self.tokenizer.all_special_ids)
-        hidden = [int(token_id in special) for token_id in ids]
+        silent = frozenset(i for i, token_id in enumerate(ids) if token_id in special)
         text = str(self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
-        known = self.token_bytes(ids, text, hidden)
-        if known is None and "\ufffd" in text and (spelled := self._spelled(ids, hidden)) is not None:
+        known = self._token_bytes(ids, text.encode("utf-8"), silent)
+        if known is None and "\ufffd" in text and (spelled := self._spell_all(ids, silent)) is not None:
             # An answer may end or break within a character, and decoders disagree about what to show for that.
             return b"".join(spelled).decode("utf-8", errors="replace"), spelled
         return text, known
 
-    def token_bytes(self, ids: Sequence[int], text: str, added: Sequence[int] = ()) -> list[bytes] | None:
+    def _token_bytes(self, ids: Sequence[int], text: bytes, silent: Set[int]) -> list[bytes] | None:
         """The bytes that each token spells, if together they spell the text; None where that is not known."""
-        spelled = self._spelled(ids, added)
-        return None if spelled is None else _without_dummy_space(spelled, _utf8(text))
+        spelled = self._spell_all(ids, silent)
+        return None if spelled is None else _without_dummy_space(spelled, text)
 
-    def _spelled(self, ids: Sequence[int], silent: Sequence[int]) -> list[bytes] | None:
+    def _spell_all(self, ids: Sequence[int], silent: Set[int]) -> list[bytes] | None:
         if self._scheme is None:
             return None
-        names = self.tokenizer.convert_ids_to_tokens(list(ids))
-        pieces = [self._spell(name, self._scheme) for name in names]
-        if any(piece is None for piece in pieces):
-            return None
-        return [b"" if i < len(silent) and silent[i] else piece or b"" for i, piece in enumerate(pieces)]
+        pieces = [self._spelling(token_id) for token_id in ids]
+        for i in silent:
+            pieces[i] = b""
+        return None if None in pieces else [piece for piece in pieces if piece is not None]
+
+    def _spelling(self, token_id: int) -> bytes | None:
+        if token_id not in self._spellings:
+            self._spellings[token_id] = self._spell(self.tokenizer.convert_ids_to_tokens(token_id))
+        return self._spellings[token_id]
 
     def piece(self, token_id: int) -> str:
         """One token as text; half a character shows as U+FFFD."""
-        name = self.tokenizer.convert_ids_to_tokens(token_id)
-        spelled = None if self._scheme is None or name is None else self._spell(name, self._scheme)
+        spelled = None if self._scheme is None else self._spelling(token_id)
         if spelled is None:
             return str(self.tokenizer.decode([token_id], clean_up_tokenization_spaces=False))
         return spelled.decode("utf-8", errors="replace")
@@ -148,17 +157,20 @@ class TextEncoder:
         return None
 
     def _find_scheme(self) -> str | None:
+        """How this tokenizer writes bytes: the way that spells a difficult text right."""
+        ids = self.tokenizer(_PROBE, add_special_tokens=False)["input_ids"]
         for scheme in ("byte-level", "sentencepiece"):
-            self._scheme = scheme
-            ids = self.tokenizer(_PROBE, add_special_tokens=False)["input_ids"]
-            if self.token_bytes(ids, _PROBE) is not None:
+            self._scheme, self._spellings = scheme, {}
+            if self._token_bytes(ids, _PROBE.encode("utf-8"), frozenset()) is not None:
                 return scheme
         return None
 
-    def _spell(self, name: str, scheme: str) -> bytes | None:
+    def _spell(self, name: str | None) -> bytes | None:
+        if name is None:  # an id beyond the tokenizer: many networks have a few rows more than it has tokens
+            return b""
         if name in self._added:
             return name.encode("utf-8")
-        if scheme == "byte-level":
+        if self._scheme == "byte-level":
             values = [_BYTE_OF_CHARACTER.get(character) for character in name]
             return None if None in values else bytes(v for v in values if v is not None)
         byte = _BYTE_TOKEN.fullmatch(name)
@@ -169,18 +181,13 @@ def _tokens_within(text: Pieces, boundary: int) -> int:
     """How many leading tokens end at or before the boundary; before a text, only the tokenizer's own."""
     if boundary == 0:
         return text.leading
-    for i, end in enumerate(text.ends):
-        if end > boundary:
-            return i
-    return len(text.ends)
+    return bisect_right(text.ends, boundary)
 
 
-def _common_length(rows: Sequence[Sequence[int]]) -> int:
-    length = min((len(row) for row in rows), default=0)
-    for i in range(length):
-        if any(row[i] != rows[0][i] for row in rows):
-            return i
-    return length
+def _common_length(rows: Sequence[tuple[int, ...]]) -> int:
+    if all(row == rows[0] for row in rows):
+        return len(rows[0]) if rows else 0
+    return next(i for i, column in enumerate(zip_longest(*rows)) if len(set(column)) > 1)
 
 
 def _without_dummy_space(pieces: list[bytes], text: bytes) -> list[bytes] | None:
