@@ -8,6 +8,10 @@ import pytest
 
 from tiny import build_tiny
 
+# A loaded machine is slow without being wrong, so no example has a deadline.
+hypothesis.settings.register_profile("howsure", deadline=None)
+hypothesis.settings.load_profile("howsure")
+
 
 @pytest.fixture(scope="session")
 def smollm2():

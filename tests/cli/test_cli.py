@@ -146,6 +146,8 @@ def test_bad_input_is_one_sentence_and_exit_code_2(questions: Path, tiny_folder:
     )
     fails(howsure("mcq", questions, "--prompt", "x"), 2, "no {question}")
     fails(howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--token-budget", "0"), 2, "token budget")
+    fails(howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--device", "xpu:7"), 2, "device 'xpu:7' cannot be")
+    fails(howsure("mcq", questions, "--model", "hf:nosuch/model", HF_HUB_OFFLINE="1"), 2, "of 'nosuch/model' cannot be")
     fails(howsure("runs", tmp_path / "gone"), 2, "not a folder")
     assert howsure("mcq").returncode == 2
     assert howsure("nonsense").returncode == 2
@@ -181,7 +183,7 @@ def test_interrupted_it_keeps_what_it_has(how: signal.Signals, tiny_folder: Path
     process.send_signal(how)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "stopped; what was finished is kept" in errors
+    assert "stopped; what was finished is kept, and the same command" in errors
     assert "Traceback" not in errors
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     assert manifest["status"] == "interrupted"
@@ -241,6 +243,16 @@ def test_show_of_nothing_and_of_noise(tmp_path: Path, tiny_folder: Path) -> None
         2,
         "needs a model that can score",
     )
+
+
+def test_ask_a_server_that_gives_no_logprobs() -> None:
+    from models.misbehaving_server import MisbehavingServer, ok
+
+    with MisbehavingServer() as server:
+        server.script = [ok("Yes.", None)]
+        done = howsure("ask", "hi", "--model", "openai:x", "--base-url", server.base_url)
+    fails(done, 2, "left out the log-probabilities that were asked for")
+    assert "«Yes.»" in done.stderr, "the answer itself is not lost"
 
 
 def test_ask_a_server_that_is_not_there() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import zipfile
 from pathlib import Path
@@ -69,24 +70,21 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.real_model
-def test_a_wheel_given_by_hand_works_without_network(
-    empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wheel_given_by_hand_works_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packed from the cached file, so its own checksum differs: only the wheel's check is moved aside."""
-    monkeypatch.delenv(builtin.CACHE_VARIABLE)
     cached = builtin.gguf_path()
     wheel = tmp_path / builtin.WHEEL_NAME
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_STORED) as archive:
         archive.write(cached, builtin.GGUF_MEMBER)
-    monkeypatch.setenv(builtin.CACHE_VARIABLE, str(empty_cache))
-    monkeypatch.setenv(builtin.WHEEL_VARIABLE, str(wheel))
     with wheel.open("rb") as file:
-        import hashlib
-
         monkeypatch.setattr(builtin, "WHEEL_SHA256", hashlib.file_digest(file, "sha256").hexdigest())
+    monkeypatch.setenv(builtin.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(builtin.WHEEL_VARIABLE, str(wheel))
     found = builtin.gguf_path()
+    assert found.is_relative_to(tmp_path / "cache")
     assert found.stat().st_size == cached.stat().st_size
-    shutil.rmtree(empty_cache)
+    shutil.rmtree(tmp_path / "cache")
+    wheel.unlink()
 
 
 @pytest.mark.real_model

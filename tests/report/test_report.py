@@ -13,7 +13,7 @@ from rich.console import Console
 
 from howsure.evidence import Outcome, TokenLogprobs, TopAlternatives
 from howsure.report.progress import BarProgress, LineProgress, progress_for
-from howsure.report.surprise import character_groups, print_reading
+from howsure.report.surprise import print_reading
 from howsure.report.text import figure, printable, quoted, short_figure
 from howsure.runs import NoProgress, Sample
 from howsure.studies.reading import Reading
@@ -72,9 +72,11 @@ def test_figures_of_a_text_by_hand() -> None:
 def test_a_character_over_three_tokens_is_one_group() -> None:
     robot = "🤖".encode()
     found = reading([b"a", robot[:1], robot[1:3], robot[3:], b"b"], [-math.log(2)] * 5)
-    assert [(piece, round(bits, 6)) for piece, bits in character_groups(found)] == [("a", 1.0), ("🤖", 3.0), ("b", 1.0)]
+    assert found.characters() == [("a", slice(0, 1)), ("🤖", slice(1, 4)), ("b", slice(4, 5))]
+    assert [found.token(i)["part_of"] for i in range(5)] == [None, "🤖", "🤖", "🤖", None]
+    assert "a piece of «🤖»" in printed(found, terminal=False)
     torn = reading([robot[:2]], [-math.log(2)])
-    assert [piece for piece, _ in character_groups(torn)] == ["\ufffd"]
+    assert [piece for piece, _ in torn.characters()] == ["\ufffd"]
 
 
 def test_probability_zero_is_said_not_hidden() -> None:

@@ -110,6 +110,14 @@ def test_another_run_is_refused_with_the_difference(tmp_path: Path) -> None:
     assert (tmp_path / "run.json").read_bytes() == before
 
 
+def test_a_run_that_never_got_to_a_sample_makes_room(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), RunWriter(tmp_path, IDENTITY, items=10):
+        raise RuntimeError("no such model")
+    other = Identity("mcq", {"prompt": "y"}, {"name": "better"}, {"fingerprint": "sha256:1"}, 0)
+    write(tmp_path, range(2), identity=other)
+    assert Run(tmp_path).manifest.identity == other
+
+
 def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     with pytest.raises(InputError, match=r"thesis\.tex.*choose another --out"):

@@ -143,6 +143,7 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     assert summary["accuracy_of_scored"] == 0.5
     assert summary["avg_margin"] == pytest.approx(1.5)
     assert summary["coverage"]["text"] == "scored 2 of 3; 1 missing: 1 too long"
+    assert summary["notes"] == ["accuracy counts the missing as not right; of the 2 scored it is 50.0%"]
     first, second, failed = result.samples
     assert first.result["log_likelihoods"] == [-3.0, -1.0]
     assert (first.result["predicted_index"], first.result["margin"], first.result["correct"]) == (1, 2.0, True)

@@ -49,7 +49,7 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
         try:
             code = function(*args, **kwargs)
         except KeyboardInterrupt:
-            say("stopped; what was finished is kept")
+            say("stopped; what was finished is kept, and the same command with the same --out goes on from there")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             # The reader of our output has left (`howsure … | head`); there is nobody to tell.

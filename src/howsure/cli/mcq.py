@@ -70,6 +70,8 @@ def mcq(
         refused = {"items_that_will_fail": len(plan.refused)} if plan.refused else {}
         return common.print_plan(sizes | refused, as_json)
     folder = out or common.new_run_folder("mcq")
+    if out is None and not quiet:
+        common.say(f"writing {folder}; if it is stopped, the same command with --out {folder} goes on")
     result = carry_out(
         prepared,
         data,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.style import Style
@@ -37,29 +37,10 @@ def print_reading(console: Console, reading: Reading) -> None:
 
 def coloured(reading: Reading) -> Text:
     text = Text()
-    for piece, bits in character_groups(reading):
+    for piece, tokens in reading.characters():
+        bits = float(reading.surprisals_bits[tokens].sum())
         text.append(printable(piece), style=_style(bits))
     return text
-
-
-def character_groups(reading: Reading) -> Iterator[tuple[str, float]]:
-    """Tokens as whole characters with their surprisal; tokens that spell one character together go together."""
-    known = reading.evidence.token_bytes
-    pending, bits = b"", 0.0
-    for i, (token, surprisal) in enumerate(zip(reading.evidence.tokens, reading.surprisals_bits, strict=True)):
-        spelled = known[i] if known is not None else None
-        if spelled is None:
-            yield token, float(surprisal)
-            continue
-        pending, bits = pending + spelled, bits + float(surprisal)
-        try:
-            whole = pending.decode("utf-8")
-        except UnicodeDecodeError:
-            continue
-        yield whole, bits
-        pending, bits = b"", 0.0
-    if pending:
-        yield pending.decode("utf-8", errors="replace"), bits
 
 
 def _style(bits: float) -> Style:
@@ -68,7 +49,7 @@ def _style(bits: float) -> Style:
 
 
 def _legend() -> Text:
-    text = Text("surprisal  ", style="dim")
+    text = Text.assemble(("surprisal  ", "dim"))
     for end, _, name in SCALE_BITS:
         text.append(f" {name} ", style=_style(end - 0.5 if end != float("inf") else end))
         text.append(" ")
@@ -91,6 +72,12 @@ def _figures(reading: Reading) -> list[tuple[str, str]]:
     ]
 
 
+def _named(entry: dict[str, Any]) -> str:
+    """A token in quotes; a piece of a character by the character, since the piece alone cannot be shown."""
+    whole = entry["part_of"]
+    return quoted(entry["token"]) if whole is None else f"a piece of {quoted(whole)}"
+
+
 def _number(value: float | None, unit: str) -> str:
     return "—" if value is None else f"{value:.2f} {unit}".rstrip()
 
@@ -101,5 +88,5 @@ def _table(reading: Reading) -> Table:
         bits = entry["surprisal_bits"]
         expected = ", ".join(f"{quoted(e['token'])} {e['probability']:.0%}" for e in entry["expected"][:3])
         shown = "probability 0" if bits is None else f"{bits:.1f} bits"
-        table.add_row(Text(quoted(entry["token"])), shown, Text(expected or "—"))
+        table.add_row(Text(_named(entry)), shown, Text(expected or "—"))
     return table

@@ -29,6 +29,8 @@ def print_summary(console: Console, summary: dict[str, Any], samples: Sequence[S
         table.add_row(entry["name"], f"{value_with_interval(entry)}{level}")
     table.add_row("coverage", summary["coverage"]["text"])
     console.print(table)
+    for note in summary["notes"]:
+        console.print(Text(f"note: {note}"))
     for line in _failures(samples):
         console.print(Text(line), style="yellow")
     if run is not None:
@@ -36,7 +38,8 @@ def print_summary(console: Console, summary: dict[str, Any], samples: Sequence[S
 
 
 def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None:
-    table = plain_table("run", "study", "model", "status", "items", "headline", "started")
+    table = plain_table("run", "study", "model", "status", "items", "headline", "started (UTC)")
+    table.columns[0].overflow = "fold"
     for path, run in runs:
         if isinstance(run, str):
             table.add_row(Text(str(path)), "—", "—", "damaged", "—", Text(run), "—")
@@ -50,7 +53,7 @@ def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None
             run.status,
             str(manifest.items),
             Text(headline or "—"),
-            manifest.started,
+            manifest.started[:16].replace("T", " "),
         )
     console.print(table)
 

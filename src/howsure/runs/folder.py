@@ -153,6 +153,8 @@ class RunWriter:
         else:
             manifest = read_manifest(self.path)
             differences = manifest.identity.differences(self._wanted.identity)
+            if differences and not read_samples(self.path / SAMPLES)[0]:
+                manifest, differences = self._wanted, []  # a run that never got to a sample has nothing to mix up
             if differences:
                 raise RunMismatch(
                     f"{self.path} holds another run ({'; '.join(differences[:4])}): choose another --out, or delete it"

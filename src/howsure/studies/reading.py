@@ -5,7 +5,9 @@ This is what `howsure show` does with a given text and `howsure ask` with the mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,10 +47,35 @@ class Reading:
         entropies = self.evidence.entropies_nats
         return None if entropies is None or not len(entropies) else nats_to_bits(float(entropies.mean()))
 
+    def characters(self) -> list[tuple[str, slice]]:
+        """The text in pieces of whole characters, each with its tokens; mostly one, several for one emoji, say."""
+        groups: list[tuple[str, slice]] = []
+        pending, start = b"", 0
+        for i, (token, known) in enumerate(zip(self.evidence.tokens, self._token_bytes(), strict=True)):
+            pending += known if known is not None else token.encode("utf-8", errors="replace")
+            try:
+                groups.append((pending.decode("utf-8"), slice(start, i + 1)))
+            except UnicodeDecodeError:
+                continue
+            pending, start = b"", i + 1
+        if pending:
+            groups.append((pending.decode("utf-8", errors="replace"), slice(start, len(self.evidence))))
+        return groups
+
+    def _token_bytes(self) -> Sequence[bytes | None]:
+        known = self.evidence.token_bytes
+        return known if known is not None else [None] * len(self.evidence)
+
     def most_surprising(self, count: int = 5) -> list[dict[str, Any]]:
         """The tokens with the largest surprisal, with the likeliest tokens that were not written."""
         order = np.argsort(-self.surprisals_bits, kind="stable")[:count]
         return [self.token(int(i)) for i in order]
+
+    @cached_property
+    def _part_of(self) -> dict[int, str]:
+        """For tokens that spell only a piece of a character: the character."""
+        shared = [(text, tokens) for text, tokens in self.characters() if tokens.stop - tokens.start > 1]
+        return {i: text for text, tokens in shared for i in range(tokens.start, tokens.stop)}
 
     def token(self, i: int) -> dict[str, Any]:
         token, logprob = self.evidence.tokens[i], float(self.evidence.logprobs[i])
@@ -58,6 +85,7 @@ class Reading:
         return {
             "position": i,
             "token": token,
+            "part_of": self._part_of.get(i),
             "surprisal_bits": bits if np.isfinite(bits) else None,
             "probability": float(np.exp(logprob)),
             "expected": [{"token": other, "probability": float(np.exp(value))} for other, value in expected],

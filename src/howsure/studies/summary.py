@@ -55,11 +55,17 @@ class Coverage(msgspec.Struct, frozen=True):
         return f"{head}; {sum(self.missing.values())} missing: {reasons}"
 
 
-def summary(study: str, coverage: Coverage, headline: Sequence[Figure], **fields: Any) -> dict[str, Any]:
-    """A summary as it is written: the shared part first, then the study's own fields."""
+def summary(
+    study: str, coverage: Coverage, headline: Sequence[Figure], notes: Sequence[str], **fields: Any
+) -> dict[str, Any]:
+    """A summary as it is written: the shared part first, then the study's own fields.
+
+    `notes` are sentences that a reader of the headline must know; most runs have none.
+    """
     return {
         "study": study,
         "coverage": msgspec.to_builtins(coverage) | {"text": coverage.text},
         "headline": [msgspec.to_builtins(figure) for figure in headline],
+        "notes": list(notes),
         **fields,
     }

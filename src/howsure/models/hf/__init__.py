@@ -70,11 +70,9 @@ class HFTextModel(Model):
 
     @cached_property
     def device(self) -> str:
-        import torch
+        from howsure.models.hf.loading import choose_device
 
-        if self._options.device is not None:
-            return self._options.device
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        return choose_device(self._options.device)
 
     @cached_property
     def encoder(self) -> TextEncoder:
@@ -87,6 +85,8 @@ class HFTextModel(Model):
         from howsure.models.hf.loading import load_network
 
         dtype = self._options.dtype or ("float32" if self.device == "cpu" else "auto")
+        if not self._built_in and self._options.announce is not None:
+            self._options.announce(f"loading {self.name}")
         return load_network(self.source, self._adapter, dtype, self.device, self._options.trust_remote_code)
 
     @cached_property

@@ -26,6 +26,20 @@ def resolve(target: str) -> str:
     return target
 
 
+def choose_device(wanted: str | None) -> str:
+    """The device asked for, if this machine has it; else a GPU where there is one."""
+    import torch
+
+    if wanted is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=wanted)
+    except (RuntimeError, AssertionError) as error:
+        words = " ".join(str(error).split())[:160]
+        raise InputError(f"device {wanted!r} cannot be used here ({words}); leave --device out, or take cpu") from error
+    return wanted
+
+
 def load_tokenizer(source: str, trust_remote_code: bool) -> Any:
     from transformers import AutoTokenizer
 
@@ -37,6 +51,9 @@ def load_network(source: str, adapter: str | None, dtype: str, device: str, trus
     """The causal language model, checked to be whole, in evaluation mode on its device."""
     from transformers import AutoModelForCausalLM
 
+    kinds = {"auto", "float32", "float16", "bfloat16", "float64"}
+    if dtype not in kinds:
+        raise InputError(f"dtype must be one of {', '.join(sorted(kinds))}, not {dtype!r}")
     with explained(source, "model"):
         network, info = AutoModelForCausalLM.from_pretrained(
             source,

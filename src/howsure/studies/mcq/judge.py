@@ -20,12 +20,17 @@ def judge(samples: Sequence[Sample], *, skipped: int = 0, seed: int = 0) -> dict
     """
     ordered = sorted(samples, key=lambda sample: sample.index)
     scored = [sample.result for sample in ordered if not sample.failed]
-    correct = sum(result["correct"] for result in scored)
-    total = len(ordered)
+    correct, total = sum(result["correct"] for result in scored), len(ordered)
     margins = [result["margin"] for result in scored if result["margin"] is not None]
-    accuracy = correct / total if total else None
-    mean_margin = sum(margins) / len(margins) if margins else None
-    chance = sum(1 / len(sample.result["choices"]) for sample in ordered) / total if total else None
+    counts = {
+        "correct_count": correct,
+        "total_count": total,
+        "scored_count": len(scored),
+        "tie_count": sum(result["tie"] for result in scored),
+        "unbounded_margin_count": len(scored) - len(margins),
+        "straddled_count": sum(_straddled(sample) for sample in ordered),
+    }
+    accuracy, mean_margin = _ratio(correct, total), _ratio(sum(margins), len(margins))
     headline = [
         Figure.of("accuracy", accuracy, "share", wilson_interval(correct, total, level=LEVEL)),
         Figure.of("mean margin", mean_margin, "nats", bootstrap_mean(margins, level=LEVEL, seed=seed)),
@@ -34,17 +39,31 @@ def judge(samples: Sequence[Sample], *, skipped: int = 0, seed: int = 0) -> dict
         "mcq",
         Coverage.of(ordered, {"bad_line": skipped} if skipped else None),
         headline,
+        _notes(counts),
         accuracy=accuracy,
-        accuracy_of_scored=correct / len(scored) if scored else None,
-        accuracy_by_chance=chance,
+        accuracy_of_scored=_ratio(correct, len(scored)),
+        accuracy_by_chance=_ratio(sum(1 / len(sample.result["choices"]) for sample in ordered), total),
         avg_margin=mean_margin,
-        correct_count=correct,
-        total_count=total,
-        scored_count=len(scored),
-        unbounded_margin_count=len(scored) - len(margins),
-        tie_count=sum(result["tie"] for result in scored),
-        straddled_count=sum(_straddled(sample) for sample in ordered),
+        **counts,
     )
+
+
+def _notes(counts: dict[str, int]) -> list[str]:
+    correct, scored, total = counts["correct_count"], counts["scored_count"], counts["total_count"]
+    found = []
+    if 0 < scored < total:
+        found.append(f"accuracy counts the missing as not right; of the {scored} scored it is {correct / scored:.1%}")
+    if counts["tie_count"]:
+        found.append(f"{counts['tie_count']} ties went to the first of the likeliest choices")
+    if counts["unbounded_margin_count"]:
+        found.append(f"{counts['unbounded_margin_count']} margins over a choice of probability 0 are not in the mean")
+    if counts["straddled_count"]:
+        found.append(f"{counts['straddled_count']} questions had a token across the end of the prompt, scored with it")
+    return found
+
+
+def _ratio(part: float, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def _straddled(sample: Sample) -> bool:
