@@ -3,9 +3,9 @@
 HowsureError                one sentence for the user: what, where, and what to do about it
 ├── InputError              a file, an option or a value that cannot be used
 ├── EvidenceError           numbers that cannot be log-probabilities or probabilities
+├── MissingExtra            a package that is not installed, with the command that installs it
 ├── ModelError              a model that cannot be had or cannot do what is asked
 │   ├── UnknownModel        the name is not one of ours
-│   ├── MissingExtra        the back end's packages are not installed
 │   ├── MissingCapability   it can generate but not score, or the other way round
 │   ├── WeightsError        weights that cannot be fetched, checked or loaded whole
 │   └── ServerError         a server that fails in a way that no retry mends
@@ -35,16 +35,8 @@ class EvidenceError(HowsureError, ValueError):
     """Numbers that cannot be log-probabilities or probabilities."""
 
 
-class ModelError(HowsureError):
-    """A model that cannot be had or cannot do what is asked."""
-
-
-class UnknownModel(ModelError):
-    """The model's name is not one that howsure knows."""
-
-
-class MissingExtra(ModelError, ImportError):
-    """A back end's packages are not installed; the message holds the command that installs them."""
+class MissingExtra(HowsureError, ImportError):
+    """A package that is not installed; the message holds the command that installs it."""
 
     def __init__(self, what: str, extra: str, package: str) -> None:
         super().__init__(
@@ -52,6 +44,14 @@ class MissingExtra(ModelError, ImportError):
         )
         self.extra = extra
         self.package = package
+
+
+class ModelError(HowsureError):
+    """A model that cannot be had or cannot do what is asked."""
+
+
+class UnknownModel(ModelError):
+    """The model's name is not one that howsure knows."""
 
 
 class MissingCapability(ModelError):

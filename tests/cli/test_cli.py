@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -277,3 +278,19 @@ def test_a_damaged_run_is_listed_as_such(tmp_path: Path) -> None:
     done = howsure("runs", tmp_path)
     assert done.returncode == 1
     assert "damaged" in done.stdout
+
+
+def test_a_hub_name_is_read_from_the_hubs_cache(questions: Path, tiny_folder: Path, tmp_path: Path) -> None:
+    """The cache as huggingface_hub lays it out, and no network."""
+    revision = "0123456789012345678901234567890123456789"
+    repository = tmp_path / "hub" / "models--org--tiny"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(revision)
+    shutil.copytree(tiny_folder, repository / "snapshots" / revision)
+    hub = {"HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    done = howsure("mcq", questions, "--model", "hf:org/tiny", "--out", tmp_path / "a", "--json", "--quiet", **hub)
+    assert done.returncode == 0, done.stderr
+    by_folder = howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--out", tmp_path / "b", "--json", "--quiet")
+    assert done.stdout == by_folder.stdout
+    manifest = json.loads((tmp_path / "a" / "run.json").read_text())
+    assert manifest["identity"]["model"]["weights"] == f"hub:{revision}"

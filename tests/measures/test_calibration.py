@@ -1,13 +1,14 @@
 """Calibration errors, Brier score and log-loss."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.errors import EvidenceError, InputError
+from howsure.errors import EvidenceError, InputError, MissingExtra
 from howsure.measures import brier_score, expected_calibration_error, log_loss, reliability_bins, smooth_ece
 
 few = settings(max_examples=100, deadline=None)
@@ -167,3 +168,9 @@ def test_wrong_options_are_refused():
         expected_calibration_error([0.5], [1], bins=0)
     with pytest.raises(InputError, match="'width' or 'mass'"):
         expected_calibration_error([0.5], [1], scheme="quantile")
+
+
+def test_smooth_ece_without_relplot_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "relplot", None)
+    with pytest.raises(MissingExtra, match=r'pip install "howsure\[stats\]"'):
+        smooth_ece([0.5, 0.7], [0, 1])

@@ -11,7 +11,7 @@ import pytest
 
 import howsure
 from howsure.errors import WeightsError
-from howsure.models.hf.loading import file_fingerprint
+from howsure.models.hf.loading import weights_fingerprint
 
 
 @pytest.fixture
@@ -122,6 +122,6 @@ def test_half_an_adapter_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_knows_the_files_not_the_place(copy: Path, tiny_folder: Path) -> None:
-    assert file_fingerprint(str(copy)) == file_fingerprint(str(tiny_folder))
+    assert weights_fingerprint(str(copy)) == weights_fingerprint(str(tiny_folder))
     change_weights(copy, lambda tensors: tensors["model.norm.weight"].add_(1e-3))
-    assert file_fingerprint(str(copy)) != file_fingerprint(str(tiny_folder))
+    assert weights_fingerprint(str(copy)) != weights_fingerprint(str(tiny_folder))

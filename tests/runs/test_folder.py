@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from howsure.errors import InputError, RunDamaged, RunLocked, RunMismatch, StorageError
+from howsure.errors import InputError, MissingExtra, RunDamaged, RunLocked, RunMismatch, StorageError
 from howsure.evidence import Outcome
 from howsure.runs import Identity, NoProgress, Run, RunWriter, Sample, find_runs, work_through
 
@@ -264,3 +264,10 @@ def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="cannot be written"):
         write(tmp_path / "file" / "run", range(1))
+
+
+def test_a_table_without_polars_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, range(1))
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MissingExtra, match=r'pip install "howsure\[stats\]"'):
+        Run(tmp_path).frame()

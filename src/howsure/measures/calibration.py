@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.errors import InputError
+from howsure.errors import InputError, MissingExtra
 from howsure.measures._checks import binary_vector, same_length, unit_vector
 
 Array = NDArray[np.float64]
@@ -74,8 +74,10 @@ def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float | None:
     confidence, correct = _checked(confidence, correct)
     if len(confidence) == 0:
         return None
-    from relplot import smECE  # imports matplotlib: two seconds, paid only here
-
+    try:
+        from relplot import smECE  # imports matplotlib: two seconds, paid only here
+    except ImportError as error:
+        raise MissingExtra("smooth ECE", "stats", "relplot") from error
     return float(smECE(confidence, correct))
 
 

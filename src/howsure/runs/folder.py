@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from howsure.errors import HowsureError, InputError, RunDamaged, RunLocked, RunMismatch
+from howsure.errors import HowsureError, InputError, MissingExtra, RunDamaged, RunLocked, RunMismatch
 from howsure.runs.files import Appender, storage_errors, to_json, write_atomic
 from howsure.runs.records import Identity, Manifest, Sample, Status
 
@@ -60,8 +60,10 @@ class Run:
 
     def frame(self) -> polars.DataFrame:
         """The samples as a Polars table: one row each, the fields of `result` and `outcome` as columns."""
-        import polars
-
+        try:
+            import polars
+        except ImportError as error:
+            raise MissingExtra("a table of samples", "stats", "polars") from error
         rows = [
             {"id": s.id, "index": s.index, "reason": s.reason, "detail": s.detail}
             | s.result

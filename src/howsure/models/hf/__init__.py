@@ -125,15 +125,14 @@ class HFTextModel(Model):
         _ = self.scorer
 
     def fingerprint(self) -> dict[str, Any]:
-        from howsure.models.hf.loading import file_fingerprint, resolve
+        from howsure.models.hf.loading import resolve, weights_fingerprint
 
-        trust = self._options.trust_remote_code
         out: dict[str, Any] = {"backend": "hf", "token_budget": self.token_budget, "device": self.device}
         if self._options.dtype is not None:
             out["dtype"] = self._options.dtype
-        out |= builtin.fingerprint() if self._built_in else {"weights": file_fingerprint(self.source, trust)}
+        out |= builtin.fingerprint() if self._built_in else {"weights": weights_fingerprint(self.source)}
         if self._adapter is not None:
-            out["adapter"] = file_fingerprint(resolve(self._adapter), trust)
+            out["adapter"] = weights_fingerprint(resolve(self._adapter))
         return out
 
     # -- score ------------------------------------------------------------------------------------------------

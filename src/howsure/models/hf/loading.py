@@ -81,10 +81,14 @@ def refuse_random_weights(source: str, info: Any) -> None:
             )
 
 
-def file_fingerprint(source: str, trust_remote_code: bool = False) -> str:
-    """A hash over the files that decide the answers; large files by size and ends, so that it stays quick."""
-    folder = Path(source) if Path(source).is_dir() else _snapshot(source, trust_remote_code)
-    digest = hashlib.sha256()
+def weights_fingerprint(source: str) -> str:
+    """What tells these weights from others: the hub's commit, or a hash over the files of a folder.
+
+    Large files count by their size and their ends, so that it stays quick.
+    """
+    if not Path(source).is_dir():
+        return f"hub:{_snapshot(source).name}"
+    folder, digest = Path(source), hashlib.sha256()
     kinds = {".json", ".safetensors", ".jinja", ".model", ".txt", ".py"}
     for path in sorted(p for p in folder.iterdir() if p.suffix in kinds):
         size = path.stat().st_size
@@ -131,10 +135,10 @@ def _add_adapter(network: Any, adapter: str) -> Any:
         return wrapped.merge_and_unload()
 
 
-def _snapshot(source: str, trust_remote_code: bool) -> Path:
-    """The folder in the hub's cache from which a hub name was loaded."""
+def _snapshot(source: str) -> Path:
+    """The folder of a hub model in the hub's cache; it is named after the commit."""
     from transformers.utils import cached_file
 
     with explained(source, "configuration"):
-        found = cached_file(source, "config.json", trust_remote_code=trust_remote_code)
+        found = cached_file(source, "config.json")
     return Path(os.fspath(found)).parent
