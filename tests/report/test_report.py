@@ -64,6 +64,10 @@ def test_figures_of_a_text_by_hand() -> None:
     assert "mean surprisal   2.00 bits per token" in shown
     assert "perplexity       4.00 per token" in shown
     assert "bits per byte    1.00" in shown
+    # Nothing unseen is likelier than " other" (e^-9), so what is left lies in many tokens of 9 nats each.
+    left = [1 - p - math.exp(-9) for p in (1 / 2, 1 / 8)]
+    nats = sum(r * 9 + math.exp(-9) * 9 - p * math.log(p) for r, p in zip(left, (1 / 2, 1 / 8), strict=True)) / 2
+    assert f"mean entropy     at least {nats / math.log(2):.2f} bits" in shown
     assert found.to_dict()["most_surprising"][0]["expected"] == [
         {"token": " other", "probability": pytest.approx(math.exp(-9))}
     ]

@@ -65,6 +65,8 @@ def _figures(reading: Reading) -> list[tuple[str, str]]:
     ]
     if reading.mean_entropy_bits is not None:
         figures.append(("mean entropy", _number(reading.mean_entropy_bits, "bits per token expected")))
+    elif (least := reading.least_mean_entropy_bits) is not None:
+        figures.append(("mean entropy", f"at least {least:.2f} bits per token, by the alternatives given"))
     return [
         *figures,
         ("perplexity", _number(evidence.perplexity_per_token, "per token")),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from howsure.errors import EvidenceError, InputError
-from howsure.evidence import TokenLogprobs
+from howsure.evidence import TokenLogprobs, entropies_from_top
 from howsure.measures import nats_to_bits
 from howsure.models.contract import Capability, Model, ScoreItem
 
@@ -46,6 +46,14 @@ class Reading:
         """How unsure the model was on average before each token; None where the vocabulary's entropy is not known."""
         entropies = self.evidence.entropies_nats
         return None if entropies is None or not len(entropies) else nats_to_bits(float(entropies.mean()))
+
+    @property
+    def least_mean_entropy_bits(self) -> float | None:
+        """The least that the alternatives allow the mean entropy to be, where the exact one is not known."""
+        found = entropies_from_top(self.evidence)
+        if found is None or not len(found.low_nats) or np.isnan(found.low_nats).any():
+            return None
+        return nats_to_bits(float(found.low_nats.mean()))
 
     def characters(self) -> list[tuple[str, slice]]:
         """The text in pieces of whole characters, each with its tokens; mostly one, several for one emoji, say."""
@@ -102,6 +110,7 @@ class Reading:
             "byte_count": len(self.text.encode("utf-8")),
             "mean_surprisal_bits": _finite(self.mean_surprisal_bits),
             "mean_entropy_bits": self.mean_entropy_bits,
+            "least_mean_entropy_bits": self.least_mean_entropy_bits,
             "perplexity_per_token": _finite(self.evidence.perplexity_per_token),
             "bits_per_byte": _finite(self.bits_per_byte),
             "most_surprising": self.most_surprising(),
