@@ -106,3 +106,21 @@ def test_tokens_are_those_of_llama_cpp(smollm2, llama_server: str, text: str) ->
     with urllib.request.urlopen(request, timeout=30) as answer:
         expected = json.load(answer)["tokens"]
     assert list(smollm2.encoder.pieces([text])[0].ids) == expected
+
+
+@pytest.mark.real_model
+@pytest.mark.server
+def test_probabilities_are_those_of_llama_cpp(smollm2, llama_server: str) -> None:
+    """An independent implementation on the same file; it rounds its activations to 8 bits, hence the tolerance."""
+    import numpy as np
+
+    import howsure
+
+    server = howsure.load("openai:smollm2", base_url=llama_server)
+    questions = ["What is the capital of France?", "Name three rivers in Germany.", "Was geschah 1989?"]
+    answers = server.generate(questions, max_tokens=24)
+    for question, answer in zip(questions, answers, strict=True):
+        assert answer.logprobs is not None
+        ours = smollm2.score([(smollm2.prompt_text(question), [answer.text])])[0][0]
+        assert ours.tokens == answer.logprobs.tokens
+        assert np.abs(ours.logprobs - answer.logprobs.logprobs).mean() < 0.15

@@ -59,6 +59,12 @@ def finished_lines(out: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+def wait_for_more_than(lines: int, out: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while finished_lines(out) <= lines and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
 @pytest.mark.timeout(400)
 def test_killed_twenty_times_nothing_is_lost_and_nothing_twice(tiny_folder: Path, tmp_path: Path) -> None:
     count = 1500
@@ -70,29 +76,29 @@ def test_killed_twenty_times_nothing_is_lost_and_nothing_twice(tiny_folder: Path
 
     rng = random.Random(11)
     kept: list[int] = []
-    for _ in range(KILLS):
+    for kill in range(KILLS):
         before = finished_lines(tmp_path / "torn")
         process = start(data, tiny_folder, tmp_path / "torn")
-        # From the moment that this process writes, a random moment of its work.
-        deadline = time.monotonic() + 60
-        while finished_lines(tmp_path / "torn") == before and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
-        time.sleep(rng.uniform(0, 0.1))
+        if kill % 4 == 3:  # any moment at all, loading and taking up included
+            time.sleep(rng.uniform(0, 4))
+        else:  # a moment of its work
+            wait_for_more_than(before, tmp_path / "torn", process)
+            time.sleep(rng.uniform(0, 0.1))
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert process.returncode == -signal.SIGKILL, "the run ended before it could be killed: make it longer"
         kept.append(finished_lines(tmp_path / "torn"))
     assert kept == sorted(kept)
-    assert len(set(kept)) == KILLS, "every session must have got further"
+    assert len(set(kept)) >= KILLS * 3 // 4, "every session that was let work must have got further"
 
     last = start(data, tiny_folder, tmp_path / "torn")
     _, errors = last.communicate()
     assert last.returncode == 0, errors.decode()
-    for name in ("summary.json",):
-        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    summaries = [(tmp_path / name / "summary.json").read_bytes() for name in ("whole", "torn")]
+    assert summaries[0] == summaries[1]
     lines = {n: (tmp_path / n / "samples.jsonl").read_bytes().splitlines() for n in ("whole", "torn")}
     ids = Counter(json.loads(line)["id"] for line in lines["torn"])
     assert set(ids.values()) == {1}
     assert len(ids) == count
     assert sorted(lines["torn"]) == sorted(lines["whole"]), "every sample, to the last digit"
-    assert json.loads((tmp_path / "torn" / "run.json").read_text())["sessions"] == KILLS + 1
+    assert KILLS * 3 // 4 < json.loads((tmp_path / "torn" / "run.json").read_text())["sessions"] <= KILLS + 1
