@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -28,28 +27,22 @@ def demo(
     from howsure.report.console import output, remarks
     from howsure.report.progress import progress_for
     from howsure.report.tables import print_demo
-    from howsure.studies.mcq import carry_out, prepare
+    from howsure.studies.demo import JOBS
 
     opened = load(model, lazy=True, announce=common.announcer(quiet))
-    with as_file(files("howsure.data") / "demo_mcq.jsonl") as data:
-        prepared = prepare(data, opened)
-        if dry_run:
-            calls, tokens = len(prepared.plan.batches), prepared.plan.tokens
-            return common.print_plan({"studies": 1, "model_calls": calls, "tokens": tokens}, as_json)
-        folder = out or common.new_run_folder("demo")
-        progress = progress_for(remarks(), quiet)
+    jobs = [prepare(opened) for prepare in JOBS]
+    if dry_run:
+        calls, tokens = sum(job.model_calls for job in jobs), sum(job.tokens for job in jobs)
+        return common.print_plan({"studies": len(jobs), "model_calls": calls, "tokens": tokens}, as_json)
+    folder = out or common.new_run_folder("demo")
+    rows, failed = [], False
+    for job in jobs:
         began = time.monotonic()
-        result = carry_out(
-            prepared,
-            "howsure.data/demo_mcq.jsonl",
-            out=folder / "mcq",
-            seed=0,
-            retry_failed=False,
-            progress=progress,
-        )
-    rows: list[tuple[dict[str, Any], float]] = [(result.summary, time.monotonic() - began)]
+        summary, samples = job.run(folder / job.study, progress_for(remarks(), quiet))
+        rows.append((summary, time.monotonic() - began))
+        failed = failed or any(sample.failed for sample in samples)
     if as_json:
         common.print_json({"folder": str(folder), "studies": [summary for summary, _ in rows]})
     else:
         print_demo(output(), rows, folder)
-    return common.SOME_FAILED if any(sample.failed for sample in result.samples) else common.DONE
+    return common.SOME_FAILED if failed else common.DONE

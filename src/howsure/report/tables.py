@@ -21,7 +21,7 @@ def plain_table(*headers: str) -> Table:
     return Table(*headers, box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
 
 
-def print_summary(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run | None) -> None:
+def print_summary(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
     """Headline figures, coverage, what failed and where it all lies."""
     table = plain_table(summary["study"], "")
     for entry in summary["headline"]:
@@ -33,8 +33,7 @@ def print_summary(console: Console, summary: dict[str, Any], samples: Sequence[S
         console.print(Text(f"note: {note}"))
     for line in _failures(samples):
         console.print(Text(line), style="yellow")
-    if run is not None:
-        console.print(Text(f"run folder: {run.path}"))
+    console.print(Text(f"run folder: {run.path}"))
 
 
 def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None:

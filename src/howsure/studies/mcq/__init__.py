@@ -31,11 +31,11 @@ class Prepared(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A finished study: the summary, and the run folder where one was asked for."""
+    """A finished study: the summary, the samples in the order of the data, and the run folder."""
 
     summary: dict[str, Any]
     samples: list[Sample]
-    run: Run | None
+    run: Run
 
 
 def mcq(
@@ -53,7 +53,7 @@ def mcq(
 ) -> Result:
     """Score every question of a JSONL file and write a run folder; the same call takes up a stopped run."""
     prepared = prepare(data, model, prompt=prompt, max_samples=max_samples, skip_bad=skip_bad, **model_options)
-    return carry_out(prepared, data, out=out, seed=seed, retry_failed=retry_failed, progress=progress or NoProgress())
+    return carry_out(prepared, data, out=out, seed=seed, retry_failed=retry_failed, progress=progress)
 
 
 def prepare(
@@ -80,9 +80,9 @@ def carry_out(
     source: str | os.PathLike[str],
     *,
     out: str | os.PathLike[str],
-    seed: int,
-    retry_failed: bool,
-    progress: Progress,
+    seed: int = 0,
+    retry_failed: bool = False,
+    progress: Progress | None = None,
 ) -> Result:
     """Run what the plan holds and is not done yet, then judge all of it."""
     questions, model, prompt, plan, options = prepared
@@ -104,7 +104,7 @@ def carry_out(
     writer = RunWriter(out, identity, len(items), source=os.fspath(source), retry_failed=retry_failed)
     with writer:
         batches = [batch.indices for batch in plan.batches] + [(i,) for i in plan.refused]
-        work_through(writer, [item.id for item in items], batches, work, progress, "mcq")
+        work_through(writer, [item.id for item in items], batches, work, progress or NoProgress(), "mcq")
         summary = judge(writer.samples, skipped=questions.skipped, seed=seed)
         writer.finish(summary)
     return Result(summary, sorted(writer.samples, key=lambda s: s.index), Run(out))
