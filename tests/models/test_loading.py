@@ -125,3 +125,16 @@ def test_the_fingerprint_knows_the_files_not_the_place(copy: Path, tiny_folder: 
     assert weights_fingerprint(str(copy)) == weights_fingerprint(str(tiny_folder))
     change_weights(copy, lambda tensors: tensors["model.norm.weight"].add_(1e-3))
     assert weights_fingerprint(str(copy)) != weights_fingerprint(str(tiny_folder))
+
+
+def test_the_users_own_settings_of_transformers_stay(tiny_folder: Path) -> None:
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_info()
+    try:
+        howsure.load(f"hf:{tiny_folder}")
+        assert logging.get_verbosity() == logging.INFO
+        assert logging.is_progress_bar_enabled()
+    finally:
+        logging.set_verbosity(before)

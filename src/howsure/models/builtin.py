@@ -145,18 +145,19 @@ def _convert(gguf: Path, folder: Path) -> None:
         import accelerate  # noqa: F401
         import gguf as gguf_package  # noqa: F401
         from transformers import AutoModelForCausalLM, AutoTokenizer
-        from transformers.utils import logging as transformers_logging
     except ImportError as error:
         raise MissingExtra("the built-in model smollm2", "local", error.name or "transformers") from error
-    transformers_logging.disable_progress_bar()
-    with contextlib.redirect_stderr(io.StringIO()):  # the GGUF reader's progress bar knows no off switch
+    from howsure.models.hf.loading import quiet_transformers
+
+    # The GGUF reader's own progress bar knows no off switch.
+    with quiet_transformers(), contextlib.redirect_stderr(io.StringIO()):
         tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
         model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name)
-    # The weights are dequantised by now; without this, transformers refuses to save them.
-    model.hf_quantizer = None
-    del model.config.quantization_config
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+        # The weights are dequantised by now; without this, transformers refuses to save them.
+        model.hf_quantizer = None
+        del model.config.quantization_config
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     _split_digits(folder / "tokenizer.json")
 
 

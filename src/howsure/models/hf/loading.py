@@ -102,14 +102,27 @@ def weights_fingerprint(source: str) -> str:
 
 
 @contextmanager
-def explained(source: str, part: str) -> Iterator[None]:
-    """transformers' many exceptions as one sentence."""
-    from transformers.utils import logging as transformers_logging
+def quiet_transformers() -> Iterator[None]:
+    """No bars and warnings while a checkpoint is opened; the user's own settings are put back after it."""
+    from transformers.utils import logging
 
-    transformers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def explained(source: str, part: str) -> Iterator[None]:
+    """transformers' many exceptions as one sentence, without its own remarks."""
+    try:
+        with quiet_transformers():
+            yield
     except HowsureError:
         raise
     except Exception as error:
