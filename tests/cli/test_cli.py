@@ -28,7 +28,7 @@ def howsure(*arguments: str | Path, stdin: str | None = None, **environment: str
     )
 
 
-def fails(done: subprocess.CompletedProcess[str], code: int, words: str) -> None:
+def assert_fails(done: subprocess.CompletedProcess[str], code: int, words: str) -> None:
     """One sentence on standard error, the right exit code, no traceback."""
     assert done.returncode == code, done.stderr
     assert words in done.stderr
@@ -139,17 +139,21 @@ def test_failed_samples_leave_exit_code_1(tmp_path: Path, tiny_folder: Path) -> 
 def test_bad_input_is_one_sentence_and_exit_code_2(questions: Path, tiny_folder: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jsonl"
     bad.write_text(json.dumps(QUESTION) + "\n{\n")
-    fails(howsure("mcq", bad), 2, f"{bad}, line 2: Input data was truncated")
-    fails(howsure("mcq", tmp_path / "gone.jsonl"), 2, "No such file")
-    fails(howsure("mcq", questions, "--model", "smolm2"), 2, "did you mean 'smollm2'")
-    fails(
+    assert_fails(howsure("mcq", bad), 2, f"{bad}, line 2: Input data was truncated")
+    assert_fails(howsure("mcq", tmp_path / "gone.jsonl"), 2, "No such file")
+    assert_fails(howsure("mcq", questions, "--model", "smolm2"), 2, "did you mean 'smollm2'")
+    assert_fails(
         howsure("mcq", questions, "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"), 2, "can only generate"
     )
-    fails(howsure("mcq", questions, "--prompt", "x"), 2, "no {question}")
-    fails(howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--token-budget", "0"), 2, "token budget")
-    fails(howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--device", "xpu:7"), 2, "device 'xpu:7' cannot be")
-    fails(howsure("mcq", questions, "--model", "hf:nosuch/model", HF_HUB_OFFLINE="1"), 2, "of 'nosuch/model' cannot be")
-    fails(howsure("runs", tmp_path / "gone"), 2, "not a folder")
+    assert_fails(howsure("mcq", questions, "--prompt", "x"), 2, "no {question}")
+    assert_fails(howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--token-budget", "0"), 2, "token budget")
+    assert_fails(
+        howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--device", "xpu:7"), 2, "device 'xpu:7' cannot be"
+    )
+    assert_fails(
+        howsure("mcq", questions, "--model", "hf:nosuch/model", HF_HUB_OFFLINE="1"), 2, "of 'nosuch/model' cannot be"
+    )
+    assert_fails(howsure("runs", tmp_path / "gone"), 2, "not a folder")
     assert howsure("mcq").returncode == 2
     assert howsure("nonsense").returncode == 2
 
@@ -167,7 +171,7 @@ def test_a_missing_extra_names_its_command(questions: Path, tmp_path: Path) -> N
         "u.find_spec = lambda name, *a: None if name == 'torch' else find(name, *a)\n"
     )
     done = howsure("mcq", questions, PYTHONPATH=str(tmp_path))
-    fails(done, 2, 'pip install "howsure[local]"')
+    assert_fails(done, 2, 'pip install "howsure[local]"')
     assert "no: pip install" in howsure("models", PYTHONPATH=str(tmp_path)).stdout
 
 
@@ -236,14 +240,23 @@ def test_ask_shows_the_answer() -> None:
 
 def test_show_of_nothing_and_of_noise(tmp_path: Path, tiny_folder: Path) -> None:
     (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
-    fails(howsure("show", tmp_path / "noise"), 2, "not UTF-8 text: byte 0")
-    fails(howsure("show", "", "--model", f"hf:{tiny_folder}"), 2, "no text to read")
-    fails(howsure("show", "x " * 400, "--model", f"hf:{tiny_folder}"), 2, "do not fit the model's context of 256")
-    fails(
+    assert_fails(howsure("show", tmp_path / "noise"), 2, "not UTF-8 text: byte 0")
+    assert_fails(howsure("show", "", "--model", f"hf:{tiny_folder}"), 2, "no text to read")
+    assert_fails(
+        howsure("show", "x " * 400, "--model", f"hf:{tiny_folder}"), 2, "do not fit the model's context of 256"
+    )
+    assert_fails(
         howsure("show", "hi", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"),
         2,
         "needs a model that can score",
     )
+
+
+@pytest.mark.parametrize(("text", "said"), [("notes.txt", True), ("a/b", True), ("Hello.", False), ("to a.txt", False)])
+def test_a_mistyped_file_name_is_not_read_in_silence(text: str, said: bool, tiny_folder: Path, tmp_path: Path) -> None:
+    done = howsure("show", text, "--model", f"hf:{tiny_folder}", "--dry-run")
+    assert done.returncode == 0
+    assert (f"there is no file {text}" in done.stderr) == said
 
 
 def test_ask_a_server_that_gives_no_logprobs() -> None:
@@ -252,13 +265,13 @@ def test_ask_a_server_that_gives_no_logprobs() -> None:
     with MisbehavingServer() as server:
         server.script = [ok("Yes.", None)]
         done = howsure("ask", "hi", "--model", "openai:x", "--base-url", server.base_url)
-    fails(done, 2, "left out the log-probabilities that were asked for")
+    assert_fails(done, 2, "left out the log-probabilities that were asked for")
     assert "«Yes.»" in done.stderr, "the answer itself is not lost"
 
 
 def test_ask_a_server_that_is_not_there() -> None:
     done = howsure("ask", "hi", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1")
-    fails(done, 2, "no server answers at http://127.0.0.1:9/v1")
+    assert_fails(done, 2, "no server answers at http://127.0.0.1:9/v1")
 
 
 @pytest.mark.real_model

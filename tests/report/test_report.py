@@ -79,6 +79,9 @@ def test_a_character_over_three_tokens_is_one_group() -> None:
     assert found.characters() == [("a", slice(0, 1)), ("🤖", slice(1, 4)), ("b", slice(4, 5))]
     assert [found.token(i)["part_of"] for i in range(5)] == [None, "🤖", "🤖", "🤖", None]
     assert "a piece of «🤖»" in printed(found, terminal=False)
+    broken = reading([b"a", b"\xff", b"b", robot[:1], b"c"], [-math.log(2)] * 5)
+    shown = [("a", slice(0, 1)), ("\ufffd", slice(1, 2)), ("b", slice(2, 3)), ("\ufffdc", slice(3, 5))]
+    assert broken.characters() == shown, "bytes that are no text end with their token, not with the answer"
     torn = reading([robot[:2]], [-math.log(2)])
     assert [piece for piece, _ in torn.characters()] == ["\ufffd"]
 

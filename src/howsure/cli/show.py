@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,8 @@ from howsure.cli import common
 from howsure.errors import InputError
 
 LARGEST_FILE_BYTES = 4 << 20
+_LIKE_A_PATH = re.compile(r"\S*(/\S*|\w\.\w{1,5})")
+"""One word with a slash, or one that ends like `notes.txt`."""
 
 
 @common.command
@@ -99,6 +102,8 @@ def read_argument(argument: str | None) -> str:
     except (OSError, ValueError):  # too long for a file name, or holding a NUL: a text
         is_file = False
     if not is_file:
+        if _LIKE_A_PATH.fullmatch(argument):
+            common.say(f"there is no file {argument}, so these words themselves are read")
         return argument
     try:
         with path.open("rb") as file:

@@ -267,14 +267,10 @@ def _lock(folder: Path) -> Any:
     with storage_errors(folder):
         try:
             lock.acquire()
-        except Timeout:
-            held = True
-        else:
-            held = False
-    if held:
-        owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
-        who = f"process {owner.get('pid')} on {owner.get('host')}" if owner else "another process"
-        raise RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out")
+        except Timeout as error:
+            owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
+            who = f"process {owner.get('pid')} on {owner.get('host')}" if owner else "another process"
+            raise RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out") from error
     return lock
 
 

@@ -61,13 +61,10 @@ class Reading:
         pending, start = b"", 0
         for i, (token, known) in enumerate(zip(self.evidence.tokens, self._token_bytes(), strict=True)):
             pending += known if known is not None else token.encode("utf-8", errors="replace")
-            try:
-                groups.append((pending.decode("utf-8"), slice(start, i + 1)))
-            except UnicodeDecodeError:
+            if i + 1 < len(self.evidence) and _breaks_off(pending):
                 continue
+            groups.append((pending.decode("utf-8", errors="replace"), slice(start, i + 1)))
             pending, start = b"", i + 1
-        if pending:
-            groups.append((pending.decode("utf-8", errors="replace"), slice(start, len(self.evidence))))
         return groups
 
     def _token_bytes(self) -> Sequence[bytes | None]:
@@ -145,6 +142,15 @@ def read_answer(
     if answer.logprobs is None:
         raise EvidenceError(f"{model.name} answered «{answer.text[:80]}», but {answer.logprobs_missing}")
     return Reading(answer.text, model.name, answer.logprobs)
+
+
+def _breaks_off(text: bytes) -> bool:
+    """Whether bytes end within a character that the next ones may complete; bytes that are no UTF-8 do not."""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
 
 
 def _finite(value: float | None) -> float | None:

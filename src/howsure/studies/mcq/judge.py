@@ -54,11 +54,13 @@ def _notes(counts: dict[str, int]) -> list[str]:
     if 0 < scored < total:
         found.append(f"accuracy counts the missing as not right; of the {scored} scored it is {correct / scored:.1%}")
     if counts["tie_count"]:
-        found.append(f"{counts['tie_count']} ties went to the first of the likeliest choices")
+        found.append(f"ties that went to the first of the likeliest choices: {counts['tie_count']}")
     if counts["unbounded_margin_count"]:
-        found.append(f"{counts['unbounded_margin_count']} margins over a choice of probability 0 are not in the mean")
+        unbounded = counts["unbounded_margin_count"]
+        found.append(f"margins over a choice of probability 0, which are not in the mean: {unbounded}")
     if counts["straddled_count"]:
-        found.append(f"{counts['straddled_count']} questions had a token across the end of the prompt, scored with it")
+        straddled = counts["straddled_count"]
+        found.append(f"questions with a token across the end of the prompt, scored from that token on: {straddled}")
     return found
 
 
