@@ -17,6 +17,7 @@ import msgspec
 
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
+from howsure.models.images import Picture
 
 
 class Capability(StrEnum):
@@ -26,18 +27,23 @@ class Capability(StrEnum):
     SCORE = "score"
 
 
-class ScoreItem(NamedTuple):
-    """One prefix and the continuations to be scored after it."""
-
-    prefix: str
-    continuations: Sequence[str]
-
-
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One message of a conversation, in the form that every chat API shares."""
 
     role: str
     content: str
+
+
+class ScoreItem(NamedTuple):
+    """One prefix and the continuations to be scored after it.
+
+    A prefix of messages goes through the model's chat template, up to where its answer begins. The image stands
+    before the text, in a conversation at the start of the first user message.
+    """
+
+    prefix: str | tuple[Message, ...]
+    continuations: Sequence[str]
+    image: Picture | None = None
 
 
 Conversation = str | Sequence[Message | Mapping[str, Any]]
@@ -91,6 +97,7 @@ class Counters(msgspec.Struct):
     tokens_run: int = 0
     head_rows_run: int = 0
     padding_run: int = 0
+    images_run: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,8 @@ class ModelOptions:
     """How to open a model; what a back end has no use for, it ignores.
 
     `device` None means a GPU where there is one. `dtype` None means float32 on a CPU and the checkpoint's
-    own type elsewhere. `token_budget` None means 2,048 tokens a batch on a CPU and 16,384 elsewhere.
+    own type elsewhere. `token_budget` None means 2,048 tokens a batch on a CPU and 16,384 elsewhere. `tokenizer` is a
+    folder or name to take the tokenizer from, where the checkpoint holds none.
     """
 
     base_url: str | None = None
@@ -106,6 +114,7 @@ class ModelOptions:
     dtype: str | None = None
     token_budget: int | None = None
     trust_remote_code: bool = False
+    tokenizer: str | None = None
     concurrency: int = 8
     announce: Callable[[str], None] | None = None
 
@@ -116,6 +125,16 @@ class Model(ABC):
     name: str
     capabilities: frozenset[Capability]
     counters: Counters
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether an item may have an image; known without loading the weights."""
+        return False
+
+    @property
+    def takes_chat(self) -> bool:
+        """Whether the prefix of an item may be a conversation; known without loading the weights."""
+        return False
 
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
@@ -151,13 +170,13 @@ class Model(ABC):
 
     def score(
         self,
-        items: Iterable[tuple[str, Sequence[str]]],
+        items: Iterable[ScoreItem | tuple[str, Sequence[str]]],
         *,
         top_logprobs: int = 0,
         entropies: bool = False,
     ) -> list[list[TokenLogprobs]]:
         """For each (prefix, continuations) the `TokenLogprobs` of every continuation; raises if one has none."""
-        wanted = [ScoreItem(prefix, tuple(continuations)) for prefix, continuations in items]
+        wanted = [ScoreItem(*item) for item in items]
         results = self.try_score(wanted, top_logprobs=top_logprobs, entropies=entropies)
         out = []
         for i, result in enumerate(results):

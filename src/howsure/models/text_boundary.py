@@ -67,10 +67,13 @@ class TextEncoder:
         self._scheme = self._find_scheme()
         self.start_token: int | None = self._find_start()
 
-    def encode(self, prefix: str, continuations: Sequence[str]) -> Encoded:
-        """Tokenise one item; an empty context is begun with the model's start token."""
+    def encode(self, prefix: str, continuations: Sequence[str], *, framed: bool = False) -> Encoded:
+        """Tokenise one item; an empty context is begun with the model's start token.
+
+        A framed prefix brings its own special tokens, as what a chat template writes does.
+        """
         before = _utf8(prefix)
-        texts = self.pieces([prefix + continuation for continuation in continuations])
+        texts = self.pieces([prefix + continuation for continuation in continuations], framed=framed)
         shared = min((_tokens_within(text, len(before)) for text in texts), default=0)
         shared = min(shared, _common_length([text.ids[:shared] for text in texts]))
         covered = texts[0].ends[shared - 1] if texts and shared else 0
@@ -84,16 +87,19 @@ class TextEncoder:
             prefix_chars=len(before[covered:].decode("utf-8", errors="ignore")),
         )
 
-    def pieces(self, texts: Sequence[str]) -> list[Pieces]:
+    def pieces(self, texts: Sequence[str], *, framed: bool = False) -> list[Pieces]:
         """The tokens of each text; tokens that the tokenizer puts after its end are taken off."""
         if not texts:
             return []
         spelled = [_utf8(text) for text in texts]
-        found = self.tokenizer(list(texts), return_special_tokens_mask=True, return_attention_mask=False)
-        rows = zip(texts, spelled, found["input_ids"], found["special_tokens_mask"], strict=True)
-        return [self._pieces(*row) for row in rows]
+        found = self.tokenizer(
+            list(texts), return_special_tokens_mask=True, return_attention_mask=False, add_special_tokens=not framed
+        )
+        masks = [[0] * len(ids) for ids in found["input_ids"]] if framed else found["special_tokens_mask"]
+        rows = zip(texts, spelled, found["input_ids"], masks, strict=True)
+        return [self._pieces(*row, framed) for row in rows]
 
-    def _pieces(self, text: str, spelled: bytes, ids: list[int], added: list[int]) -> Pieces:
+    def _pieces(self, text: str, spelled: bytes, ids: list[int], added: list[int], framed: bool) -> Pieces:
         leading = next((i for i, flag in enumerate(added) if not flag), len(added))
         while len(ids) > leading and added[len(ids) - 1]:
             ids = ids[:-1]
@@ -102,7 +108,8 @@ class TextEncoder:
         if known is not None:
             ends = tuple(accumulate(map(len, known)))
         else:
-            offsets = self.tokenizer(text, return_offsets_mapping=True)["offset_mapping"][: len(ids)]
+            whole = self.tokenizer(text, return_offsets_mapping=True, add_special_tokens=not framed)
+            offsets = whole["offset_mapping"][: len(ids)]
             ends = tuple(len(text[:end].encode("utf-8")) for _, end in offsets)
         return Pieces(tuple(ids), leading, ends, None if known is None else tuple(known))
 

@@ -124,8 +124,7 @@ def item_for(text: str) -> ScoreItem:
 def read_text(text: str, model: Model) -> Reading:
     """Score a given text from its first token on."""
     model.require(Capability.SCORE, "show")
-    prefix, continuations = item_for(text)
-    scored = model.score([(prefix, continuations)], top_logprobs=ALTERNATIVES, entropies=True)
+    scored = model.score([item_for(text)], top_logprobs=ALTERNATIVES, entropies=True)
     return Reading(text, model.name, scored[0][0])
 
 

@@ -121,6 +121,10 @@ class HFTextModel(Model):
         limit = getattr(self.config, "max_position_embeddings", None)
         return limit if isinstance(limit, int) else None
 
+    @property
+    def takes_chat(self) -> bool:
+        return self.encoder.tokenizer.chat_template is not None
+
     def load(self) -> None:
         _ = self.scorer
 
@@ -161,8 +165,10 @@ class HFTextModel(Model):
         return results
 
     def _encode(self, item: ScoreItem) -> Encoded | Failure:
+        text = item.prefix if isinstance(item.prefix, str) else None
         try:
-            encoded = self.encoder.encode(item.prefix, item.continuations)
+            prefix = self.prompt_text(item.prefix) if text is None else text
+            encoded = self.encoder.encode(prefix, item.continuations, framed=text is None)
         except InputError as error:
             return Failure("unreadable_text", str(error))
         if not encoded.context:

@@ -1,0 +1,113 @@
+"""Images from outside: checked before any work starts, opened again only when a model looks at them.
+
+An image file is hostile input. Its header is read first, and nothing is decoded that is absurdly large or of a kind
+that would need another program; then it is decoded once, whole, so that a torn file is found before a model is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from howsure.errors import InputError, MissingExtra
+
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+MOST_BYTES = 128 * 2**20
+MOST_PIXELS = 100_000_000
+READERS = 4
+
+
+class Picture(NamedTuple):
+    """An image file that was found good: where it lies, its size as shown, and what its bytes are."""
+
+    path: str
+    width: int
+    height: int
+    sha256: str
+
+    def load(self) -> Any:
+        """The pixels, as an RGB image of Pillow; raises where the file is not what it was."""
+        content = _content(Path(self.path))
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise InputError(f"{self.path} has changed since it was checked")
+        return _decode(content, self.path)
+
+
+def inspect_picture(path: str | os.PathLike[str]) -> Picture:
+    """Read and decode an image file once; one sentence that names it where that cannot be done."""
+    content = _content(Path(path))
+    image = _decode(content, os.fspath(path))
+    width, height = image.size
+    return Picture(os.fspath(path), width, height, hashlib.sha256(content).hexdigest())
+
+
+def inspect_pictures(paths: list[str]) -> dict[str, Picture | InputError]:
+    """Every distinct path once, several at a time; decoding runs outside Python's lock."""
+
+    def inspect(path: str) -> Picture | InputError:
+        try:
+            return inspect_picture(path)
+        except InputError as error:
+            return error
+
+    distinct = list(dict.fromkeys(paths))
+    with ThreadPoolExecutor(READERS) as pool:
+        return dict(zip(distinct, pool.map(inspect, distinct), strict=True))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise InputError(f"image {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(content) > MOST_BYTES:
+        raise InputError(f"image {path} is larger than {MOST_BYTES >> 20} MiB; scale it down first")
+    return content
+
+
+def _decode(content: bytes, name: str) -> Any:
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise MissingExtra("reading images", "local", "PIL") from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns about sizes and tags; sizes are judged here
+            with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+                _check_size(image.size, name)
+                shown = ImageOps.exif_transpose(image)
+                return _to_rgb(shown)
+    except InputError:
+        raise
+    except Exception as error:  # Pillow's decoders raise anything at all on broken files
+        words = " ".join(str(error).split()).replace(repr(error), "")
+        known = f"it is none of {', '.join(FORMATS)}" if type(error).__name__ == "UnidentifiedImageError" else words
+        raise InputError(f"image {name} cannot be decoded: {known[:160]}") from error
+
+
+def _check_size(size: tuple[int, int], name: str) -> None:
+    width, height = size
+    if width < 1 or height < 1:
+        raise InputError(f"image {name} is empty: {width}×{height} pixels")
+    if width * height > MOST_PIXELS:
+        raise InputError(
+            f"image {name} is absurdly large: {width}×{height} pixels, more than {MOST_PIXELS // 10**6} million; "
+            "scale it down first"
+        )
+
+
+def _to_rgb(image: Any) -> Any:
+    """RGB as models want it; 16-bit greys are scaled, since Pillow would clip them to white."""
+    from PIL import Image
+
+    if image.mode.startswith("I;16") or image.mode == "I":
+        image = image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+    rgb = image.convert("RGB")
+    assert isinstance(rgb, Image.Image)
+    return rgb
