@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
 
@@ -72,10 +72,10 @@ class TextEncoder:
 
         A framed prefix brings its own special tokens, as what a chat template writes does.
         """
-        before = _utf8(prefix)
+        before = utf8(prefix)
         texts = self.pieces([prefix + continuation for continuation in continuations], framed=framed)
         shared = min((_tokens_within(text, len(before)) for text in texts), default=0)
-        shared = min(shared, _common_length([text.ids[:shared] for text in texts]))
+        shared = min(shared, common_length([text.ids[:shared] for text in texts]))
         covered = texts[0].ends[shared - 1] if texts and shared else 0
         context = texts[0].ids[:shared] if texts else ()
         if not context and self.start_token is not None:
@@ -91,7 +91,7 @@ class TextEncoder:
         """The tokens of each text; tokens that the tokenizer puts after its end are taken off."""
         if not texts:
             return []
-        spelled = [_utf8(text) for text in texts]
+        spelled = [utf8(text) for text in texts]
         found = self.tokenizer(
             list(texts), return_special_tokens_mask=True, return_attention_mask=False, add_special_tokens=not framed
         )
@@ -177,11 +177,19 @@ class TextEncoder:
             return b""
         if name in self._added:
             return name.encode("utf-8")
-        if self._scheme == "byte-level":
-            values = [_BYTE_OF_CHARACTER.get(character) for character in name]
-            return None if None in values else bytes(v for v in values if v is not None)
-        byte = _BYTE_TOKEN.fullmatch(name)
-        return bytes([int(byte[1], 16)]) if byte else name.replace("▁", " ").encode("utf-8")
+        return spell_byte_level(name) if self._scheme == "byte-level" else spell_sentencepiece(name)
+
+
+def spell_byte_level(name: str) -> bytes | None:
+    """The bytes of a token that a vocabulary writes as `Ġthe`; None where it holds other characters."""
+    values = [_BYTE_OF_CHARACTER.get(character) for character in name]
+    return None if None in values else bytes(v for v in values if v is not None)
+
+
+def spell_sentencepiece(name: str) -> bytes:
+    """The bytes of a token that a vocabulary writes as `▁the` or `<0xE2>`."""
+    byte = _BYTE_TOKEN.fullmatch(name)
+    return bytes([int(byte[1], 16)]) if byte else name.replace("▁", " ").encode("utf-8")
 
 
 def _tokens_within(text: Pieces, boundary: int) -> int:
@@ -191,7 +199,8 @@ def _tokens_within(text: Pieces, boundary: int) -> int:
     return bisect_right(text.ends, boundary)
 
 
-def _common_length(rows: Sequence[tuple[int, ...]]) -> int:
+def common_length(rows: Sequence[tuple[Hashable, ...]]) -> int:
+    """How many entries all rows begin with alike."""
     if all(row == rows[0] for row in rows):
         return len(rows[0]) if rows else 0
     return next(i for i, column in enumerate(zip_longest(*rows)) if len(set(column)) > 1)
@@ -208,7 +217,8 @@ def _without_dummy_space(pieces: list[bytes], text: bytes) -> list[bytes] | None
     return None
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
+    """The text's bytes; a sentence where it is no text."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
