@@ -8,28 +8,24 @@ listening) raises; anything else fails that one conversation, with the server's 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import dataclasses
-import json
 import math
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
 
-from howsure.errors import EvidenceError, MissingCapability, ModelError, ServerError
+from howsure.errors import EvidenceError, MissingCapability, ModelError
 from howsure.evidence import TokenLogprobs, from_openai
 from howsure.models.contract import Answer, Capability, Conversation, Counters, Model, as_messages
-from howsure.models.endpoint import BodyRefused, Endpoint, bounded, check, quiet_log, server_words
-from howsure.models.retries import Fault, RetryPolicy, asked_wait_s, status_passes
+from howsure.models.endpoint import Endpoint, check, server_words
+from howsure.models.retries import Fault, RetryPolicy
 from howsure.models.running import run_to_end, together
+from howsure.models.server_client import ServerClient, tokens_used
 
 MAX_TOP_LOGPROBS = 20
 """OpenAI's limit; the others follow it."""
-
-MAX_CONNECT_S = 10.0
 
 OnAnswer = Callable[[int, Answer], None]
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -71,11 +67,10 @@ class OpenAIServer(Model):
         self.model = model
         self.counters = Counters()
         self.concurrency = concurrency
-        self.timeout_s = timeout_s
-        self.max_answer_bytes = max_answer_bytes
-        self.retry = RetryPolicy(max_retries, backoff_s)
         self._endpoint = Endpoint.read(base_url)
         self.base_url = self._endpoint.shown
+        retry = RetryPolicy(max_retries, backoff_s)
+        self._client = ServerClient(model, self._endpoint, self.counters, retry, timeout_s, max_answer_bytes)
         # Many servers know only `max_tokens`, newer models of OpenAI only the other; a 400 switches.
         self._limit = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
 
@@ -149,113 +144,25 @@ class OpenAIServer(Model):
                 if on_answer is not None:
                     on_answer(index, answers[index])
 
-        async with self._client() as client:
+        async with self._client.open() as client:
             await together([work(client) for _ in range(min(self.concurrency, len(asked)))])
         return [answers[index] for index in range(len(asked))]
 
-    @contextlib.asynccontextmanager
-    async def _client(self) -> AsyncIterator[Any]:
-        key = self._endpoint.key()
-        import openai  # costs 0.6 s
-
-        # Retries are ours, so that they are counted, and so that a broken body is retried too.
-        timeout = openai.Timeout(self.timeout_s, connect=min(self.timeout_s, MAX_CONNECT_S))
-        hooks = {"response": [bounded(self.max_answer_bytes)]}
-        http_client = openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks)
-        with quiet_log(self._endpoint):
-            async with openai.AsyncOpenAI(
-                api_key=key,
-                base_url=self._endpoint.url,
-                max_retries=0,
-                timeout=timeout,
-                default_headers={"Accept-Encoding": "identity", **self._endpoint.headers},
-                default_query=self._endpoint.query,
-                http_client=http_client,
-            ) as client:
-                yield client
-
     async def _answer(self, client: Any, request: dict[str, Any], max_tokens: int, index: int) -> Answer:
-        retries, unreachable, switched, refused = 0, True, False, None
-        while True:
-            limit = self._limit
-            result = await self._attempt(client, {**request, limit: max_tokens})
-            if not isinstance(result, Fault):
-                return self._read(result, request.get("top_logprobs", 0), refused, retries)
-            unreachable = unreachable and result.unreachable
-            if not switched and _objects_to(result, limit) and _UNKNOWN_PARAMETER.search(result.reason):
-                switched, self._limit = True, _OTHER_LIMIT[limit]
-            elif refused is None and _objects_to(result, *_LOGPROBS):
-                refused = f"{self.base_url} refuses to give log-probabilities ({result.reason}); {_REMEDY}"
-                request = {name: value for name, value in request.items() if name not in _LOGPROBS}
-            elif result.passes and retries < self.retry.max_retries:
-                await asyncio.sleep(self.retry.wait_s(retries, index, result.asked_wait_s))
-                retries += 1
-            else:
-                self._raise_if_hopeless(result, unreachable)
-                times = f", {retries + 1} attempts" if retries else ""
-                return Answer(None, failure=f"{result.reason}{times}", retries=retries)
+        wish = _Wish(request, self._limit)
 
-    async def _attempt(self, client: Any, request: dict[str, Any]) -> Any:
-        """The decoded body of an answer, or the `Fault` that kept it away."""
-        import openai
+        async def send() -> Any:
+            asked = {**wish.request, wish.limit: max_tokens}
+            return await client.chat.completions.with_raw_response.create(**asked)
 
-        self.counters.calls += 1
-        try:
-            async with asyncio.timeout(self.timeout_s):
-                raw = await client.chat.completions.with_raw_response.create(**request)
-        except (TimeoutError, openai.APITimeoutError) as error:
-            unreachable = type(error.__cause__).__name__ == "ConnectTimeout"
-            return Fault(f"no answer within {self.timeout_s:g} s", passes=True, unreachable=unreachable)
-        except openai.APIConnectionError as error:
-            return self._broken_connection(error.__cause__)
-        except openai.APIStatusError as error:
-            return self._status_fault(error)
-        except (BodyRefused, UnicodeEncodeError) as error:  # the latter for half a surrogate pair in a prompt
-            return Fault(self._endpoint.tidy(str(error)))
-        return self._decode(raw.content)
-
-    def _broken_connection(self, cause: BaseException | None) -> Fault:
-        kind = type(cause).__name__
-        words = self._endpoint.tidy(str(cause)) or kind
-        return Fault(f"the connection failed: {words}", passes=True, unreachable=kind == "ConnectError")
-
-    def _status_fault(self, error: Any) -> Fault:
-        words = self._endpoint.tidy(server_words(error.body)) or "no explanation"
-        return Fault(
-            f"HTTP {error.status_code}: {words}",
-            passes=status_passes(error.status_code) and "insufficient_quota" not in (error.code, error.type),
-            status=error.status_code,
-            parameter=error.param if isinstance(error.param, str) else None,
-            asked_wait_s=asked_wait_s(error.response.headers),
-        )
-
-    def _decode(self, body: bytes) -> Any:
-        try:
-            return json.loads(body)
-        except (ValueError, RecursionError):
-            start = self._endpoint.tidy(body[:300].decode("utf-8", errors="replace"))[:80]
-            page = ", an HTML page: check the base URL" if start.startswith("<") else ""
-            return Fault(f"the answer is not JSON{page}; it begins «{start}»", passes=True)
-
-    def _raise_if_hopeless(self, fault: Fault, unreachable: bool) -> None:
-        """Raise for a fault that every other conversation would meet too."""
-        where, why = self.base_url, fault.reason
-        if unreachable:
-            raise ServerError(
-                f"no server answers at {where} ({why}); start it, or correct --base-url or OPENAI_BASE_URL"
-            )
-        if fault.status in (401, 403):
-            raise ServerError(
-                f"the server at {where} refuses the key for {self.model!r} ({why}); set OPENAI_API_KEY to "
-                "one that may use this model"
-            )
-        if fault.status == 404:
-            raise ServerError(
-                f"the server at {where} has no model {self.model!r} or no chat API at this address ({why}); "
-                "check the model's name and the base URL, which mostly ends in /v1"
-            )
-        if fault.status == 429 and not fault.passes:
-            raise ServerError(f"the account behind OPENAI_API_KEY has no quota left at {where} ({why})")
+        reply = await self._client.ask(send, index, wish.mend)
+        if wish.switched:
+            self._limit = wish.limit
+        if reply.fault is not None:
+            self._client.raise_if_hopeless(reply.fault, "chat")
+            return Answer(None, failure=reply.fault.reason, retries=reply.retries)
+        refused = wish.refused and f"{self.base_url} refuses to give log-probabilities ({wish.refused}); {_REMEDY}"
+        return self._read(reply.body, request.get("top_logprobs", 0), refused, reply.retries)
 
     def _read(self, body: Any, top_logprobs: int, refused: str | None, retries: int) -> Answer:
         try:
@@ -263,10 +170,9 @@ class OpenAIServer(Model):
             text = reply.choices[0].message.content
             (text or "").encode()
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
-            said = server_words(body.get("error")) if isinstance(body, dict) else ""
-            words = self._endpoint.tidy(said or str(error))
+            words = self._client.unreadable(body, error)
             return Answer(None, failure=f"unreadable answer: {words}", retries=retries)
-        self.counters.tokens_run += reply.tokens
+        self.counters.tokens_run += tokens_used(reply.usage)
         choice = reply.choices[0]
         finish = self._endpoint.tidy(choice.finish_reason) if isinstance(choice.finish_reason, str) else None
         if text is None:
@@ -308,10 +214,26 @@ class _Reply(msgspec.Struct):
     choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
     usage: Any = None
 
-    @property
-    def tokens(self) -> int:
-        total = self.usage.get("total_tokens") if isinstance(self.usage, dict) else None
-        return total if type(total) is int and total > 0 else 0
+
+class _Wish:
+    """What is asked for, and what of it a server would not have."""
+
+    def __init__(self, request: dict[str, Any], limit: str) -> None:
+        self.request = request
+        self.limit = limit
+        self.switched = False
+        self.refused: str | None = None
+
+    def mend(self, fault: Fault) -> bool:
+        """Ask otherwise, once each way, where the server objects to how it was asked."""
+        if not self.switched and _objects_to(fault, self.limit) and _UNKNOWN_PARAMETER.search(fault.reason):
+            self.switched, self.limit = True, _OTHER_LIMIT[self.limit]
+            return True
+        if self.refused is None and _objects_to(fault, *_LOGPROBS):
+            self.refused = fault.reason
+            self.request = {name: value for name, value in self.request.items() if name not in _LOGPROBS}
+            return True
+        return False
 
 
 def _options(temperature: float, top_logprobs: int, seed: int) -> dict[str, Any]:

@@ -1,0 +1,171 @@
+"""Asking an OpenAI-compatible server: one client for one piece of work, faults told apart, retries counted.
+
+Faults that pass are asked again, bounded and counted. What is left is a `Fault` with the server's words;
+`raise_if_hopeless` raises where every other call would meet it too (wrong key, no such model, nobody listening). The
+key is read from `OPENAI_API_KEY` at each piece of work, is never kept, and is cut out of whatever a server sends back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from howsure.errors import ServerError
+from howsure.models.contract import Counters
+from howsure.models.endpoint import BodyRefused, Endpoint, bounded, quiet_log, server_words
+from howsure.models.retries import Fault, RetryPolicy, asked_wait_s, status_passes
+
+MAX_CONNECT_S = 10.0
+
+Send = Callable[[], Awaitable[Any]]
+"""One request through the vendor's SDK, which gives the raw response."""
+
+
+class Reply(NamedTuple):
+    """A decoded body, or the last `Fault` that kept it away; and how often it was asked for again."""
+
+    body: Any
+    retries: int
+
+    @property
+    def fault(self) -> Fault | None:
+        return self.body if isinstance(self.body, Fault) else None
+
+
+class ServerClient:
+    """The way to one server. `timeout_s` bounds one attempt as a whole, `max_answer_bytes` the body of one answer."""
+
+    def __init__(
+        self,
+        model: str,
+        endpoint: Endpoint,
+        counters: Counters,
+        retry: RetryPolicy,
+        timeout_s: float,
+        max_answer_bytes: int,
+    ) -> None:
+        self.model = model
+        self.endpoint = endpoint
+        self.counters = counters
+        self.retry = retry
+        self.timeout_s = timeout_s
+        self.max_answer_bytes = max_answer_bytes
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[Any]:
+        """The vendor's client, closed at the end."""
+        key = self.endpoint.key()
+        import openai  # costs 0.6 s
+
+        # Retries are ours, so that they are counted, and so that a broken body is retried too.
+        timeout = openai.Timeout(self.timeout_s, connect=min(self.timeout_s, MAX_CONNECT_S))
+        hooks = {"response": [bounded(self.max_answer_bytes)]}
+        http_client = openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks)
+        with quiet_log(self.endpoint):
+            async with openai.AsyncOpenAI(
+                api_key=key,
+                base_url=self.endpoint.url,
+                max_retries=0,
+                timeout=timeout,
+                default_headers={"Accept-Encoding": "identity", **self.endpoint.headers},
+                default_query=self.endpoint.query,
+                http_client=http_client,
+            ) as client:
+                yield client
+
+    async def ask(self, send: Send, spread: int, mend: Callable[[Fault], bool] | None = None) -> Reply:
+        """Ask until there is an answer or no hope of one; `spread` keeps calls apart that failed together.
+
+        `mend` may change what `send` sends; where it says that it did, the call is made again and not counted.
+        """
+        retries, unreachable = 0, True
+        while True:
+            result = await self._attempt(send)
+            if not isinstance(result, Fault):
+                return Reply(result, retries)
+            unreachable = unreachable and result.unreachable
+            if mend is not None and mend(result):
+                continue
+            if not (result.passes and retries < self.retry.max_retries):
+                reason = result.reason + (f", {retries + 1} attempts" if retries else "")
+                return Reply(msgspec.structs.replace(result, reason=reason, unreachable=unreachable), retries)
+            await asyncio.sleep(self.retry.wait_s(retries, spread, result.asked_wait_s))
+            retries += 1
+
+    async def _attempt(self, send: Send) -> Any:
+        """The decoded body of an answer, or the `Fault` that kept it away."""
+        import openai
+
+        self.counters.calls += 1
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                raw = await send()
+        except (TimeoutError, openai.APITimeoutError) as error:
+            unreachable = type(error.__cause__).__name__ == "ConnectTimeout"
+            return Fault(f"no answer within {self.timeout_s:g} s", passes=True, unreachable=unreachable)
+        except openai.APIConnectionError as error:
+            return self._broken_connection(error.__cause__)
+        except openai.APIStatusError as error:
+            return self._status_fault(error)
+        except (BodyRefused, UnicodeEncodeError) as error:  # the latter for half a surrogate pair in a prompt
+            return Fault(self.endpoint.tidy(str(error)))
+        return self._decode(raw.content)
+
+    def _broken_connection(self, cause: BaseException | None) -> Fault:
+        kind = type(cause).__name__
+        words = self.endpoint.tidy(str(cause)) or kind
+        return Fault(f"the connection failed: {words}", passes=True, unreachable=kind == "ConnectError")
+
+    def _status_fault(self, error: Any) -> Fault:
+        words = self.endpoint.tidy(server_words(error.body)) or "no explanation"
+        return Fault(
+            f"HTTP {error.status_code}: {words}",
+            passes=status_passes(error.status_code) and "insufficient_quota" not in (error.code, error.type),
+            status=error.status_code,
+            parameter=error.param if isinstance(error.param, str) else None,
+            asked_wait_s=asked_wait_s(error.response.headers),
+        )
+
+    def _decode(self, body: bytes) -> Any:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            start = self.endpoint.tidy(body[:300].decode("utf-8", errors="replace"))[:80]
+            page = ", an HTML page: check the base URL" if start.startswith("<") else ""
+            return Fault(f"the answer is not JSON{page}; it begins «{start}»", passes=True)
+
+    def raise_if_hopeless(self, fault: Fault, api: str) -> None:
+        """Raise for a fault that every other request to this API would meet too."""
+        where, why = self.endpoint.shown, fault.reason
+        if fault.unreachable:
+            raise ServerError(
+                f"no server answers at {where} ({why}); start it, or correct --base-url or OPENAI_BASE_URL"
+            )
+        if fault.status in (401, 403):
+            raise ServerError(
+                f"the server at {where} refuses the key for {self.model!r} ({why}); set OPENAI_API_KEY to "
+                "one that may use this model"
+            )
+        if fault.status == 404:
+            raise ServerError(
+                f"the server at {where} has no model {self.model!r} or no {api} API at this address ({why}); "
+                "check the model's name and the base URL, which mostly ends in /v1"
+            )
+        if fault.status == 429 and not fault.passes:
+            raise ServerError(f"the account behind OPENAI_API_KEY has no quota left at {where} ({why})")
+
+    def unreadable(self, body: Any, error: Exception) -> str:
+        """Why a body cannot be read: what it says itself went wrong, else where it is of another shape."""
+        said = server_words(body.get("error")) if isinstance(body, dict) else ""
+        return self.endpoint.tidy(said or str(error))
+
+
+def tokens_used(usage: Any) -> int:
+    """What an answer says it took; nothing where it says nothing that can be true."""
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return total if type(total) is int and total > 0 else 0
