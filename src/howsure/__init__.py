@@ -5,6 +5,7 @@
     model = howsure.load("smollm2")
     model.score([("The capital of France is", [" Paris", " Berlin"])])
     howsure.mcq("questions.jsonl", model, out="runs/first").summary
+    howsure.compare("runs/before", "runs/after")["difference"]
 
 Importing howsure loads nothing heavy; each name below is fetched when it is first used.
 """
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from howsure.models.registry import load as load
     from howsure.runs import Run as Run
     from howsure.studies.mcq import mcq as mcq
+    from howsure.studies.mcq.comparison import compare as compare
     from howsure.studies.reading import read_text as read_text
 
 _HOMES = {
@@ -30,12 +32,13 @@ _HOMES = {
     "Outcome": "howsure.evidence",
     "Run": "howsure.runs",
     "TokenLogprobs": "howsure.evidence",
+    "compare": "howsure.studies.mcq.comparison",
     "load": "howsure.models.registry",
     "mcq": "howsure.studies.mcq",
     "read_text": "howsure.studies.reading",
 }
 
-__all__ = ["Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "load", "mcq", "read_text"]
+__all__ = ["Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "load", "mcq", "read_text"]
 
 
 def __getattr__(name: str) -> Any:

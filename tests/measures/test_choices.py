@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError
-from howsure.measures import ChoiceScores, choice_scores
+from howsure.measures import ChoiceScores, NormalisedChoices, choice_scores, normalised_choices
 
 few = settings(max_examples=100, deadline=None)
 likelihoods = st.lists(st.floats(-300, 0), min_size=1, max_size=8)
@@ -78,3 +78,31 @@ def test_what_is_no_log_likelihood_is_refused_with_its_place():
         choice_scores([-1.0, 0.3])
     with pytest.raises(EvidenceError, match="nan at position 0"):
         choice_scores([math.nan, -1.0])
+
+
+def test_the_other_scores_by_hand():
+    """−4 over four tokens is −1 each, −3 over one is −3; −4 over 2 bytes is −2 each, −3 over 6 is −0.5."""
+    got = normalised_choices([-4.0, -3.0], [4, 1], [2, 6], [-9.0, -4.0])
+    assert got == NormalisedChoices(per_token=0, per_byte=1, pmi=0), "−4 + 9 = 5 is more than −3 + 4 = 1"
+
+
+def test_the_other_scores_by_their_definition():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        likely, alone = -rng.exponential(5, 4), -rng.exponential(5, 4)
+        tokens, sizes = rng.integers(1, 9, 4), rng.integers(1, 30, 4)
+        got = normalised_choices(likely, tokens, sizes, alone)
+        scores = [[likely[i] / tokens[i] for i in range(4)], [likely[i] / sizes[i] for i in range(4)]]
+        scores.append([likely[i] - alone[i] for i in range(4)])
+        assert [got.per_token, got.per_byte, got.pmi] == [row.index(max(row)) for row in scores]
+
+
+def test_what_is_not_known_is_none():
+    zero = [-math.inf, -math.inf]
+    assert normalised_choices([-1.0, -2.0], [1, 1], [1, 1]).pmi is None
+    assert normalised_choices([-1.0, -2.0], [1, 1], [1, 1], [-1.0, math.nan]).pmi is None
+    assert normalised_choices([-1.0, -2.0], [1, 1], [1, 1], [-1.0, -math.inf]).pmi is None
+    assert normalised_choices([-math.inf, -2.0], [1, 1], [1, 1], [-1.0, -1.0]) == NormalisedChoices(1, 1, 1)
+    assert normalised_choices(zero, [1, 1], [1, 1], [-1.0, -1.0]) == NormalisedChoices(None, None, None)
+    with pytest.raises(EvidenceError, match="token counts"):
+        normalised_choices([-1.0, -2.0], [0, 1], [1, 1])

@@ -55,7 +55,11 @@ def questions(tmp_path: Path) -> Path:
         (GOOD | {"answer_index": "0"}, r"Expected `int`, got `str` - at `\$\.answer_index`"),
         (GOOD | {"answer_index": True}, r"Expected `int`, got `bool`"),
         (GOOD | {"answer_index": None}, r"Expected `int`, got `null`"),
-        (GOOD | {"image_path": "x.png"}, "only text questions"),
+        (GOOD | {"image_path": "x.png"}, r"image_path 'x\.png' is no file, tried /.*/x\.png and /.*/x\.png \(--image-root"),
+        (GOOD | {"image_path": " "}, "image_path is empty"),
+        (GOOD | {"image_path": "a\0b.png"}, "is no file"),
+        (GOOD | {"image_path": "x" * 5000}, "is no file"),
+        (GOOD | {"image_path": 3}, r"got `int` - at `\$\.image_path`"),
         ("[" * 5000, "line 2"),
     ],
 )
@@ -143,7 +147,9 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     assert summary["accuracy_of_scored"] == 0.5
     assert summary["avg_margin"] == pytest.approx(1.5)
     assert summary["coverage"]["text"] == "scored 2 of 3; 1 missing: 1 too long"
-    assert summary["notes"] == ["accuracy counts the missing as not right; of the 2 scored it is 50.0%"]
+    assert summary["notes"] == [
+        "accuracy counts the missing as not right; of the 2 scored it is 50.0%, and sureness is judged on those"
+    ]
     first, second, failed = result.samples
     assert first.result["log_likelihoods"] == [-3.0, -1.0]
     assert (first.result["predicted_index"], first.result["margin"], first.result["correct"]) == (1, 2.0, True)
@@ -189,7 +195,7 @@ def test_the_summary_does_not_depend_on_the_order_of_samples(
 
 
 def test_nothing_scored_gives_no_figures() -> None:
-    failed = [Sample("a", 0, {"choices": ["x", "y"]}, reason="too_long", detail="")]
+    failed = [Sample("a", 0, {"choices": ["x", "y"], "answer_index": 0}, reason="too_long", detail="")]
     summary = judge(failed)
     assert summary["accuracy_of_scored"] is None
     assert summary["avg_margin"] is None
@@ -270,7 +276,7 @@ def test_smollm2_is_better_than_chance_on_the_demo(tmp_path: Path, smollm2) -> N
 
 
 def test_score_items_are_question_then_choice() -> None:
-    from howsure.studies.mcq.ask import DEFAULT_PROMPT, score_item
+    from howsure.studies.mcq.ask import asking, score_item
 
-    item = score_item(Item("x", "What?", ("this", "that"), 0, None), DEFAULT_PROMPT)
+    item = score_item(Item("x", "What?", ("this", "that"), 0, None), asking())
     assert item == ScoreItem("What?\nAnswer:", (" this", " that"))

@@ -13,6 +13,7 @@ import typer
 
 from howsure._version import __version__
 from howsure.cli import common
+from howsure.cli.compare import compare
 from howsure.cli.demo import demo
 from howsure.cli.mcq import mcq
 from howsure.cli.models import models
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for one in (show, ask, mcq, demo, models, runs):
+for one in (show, ask, mcq, compare, demo, models, runs):
     app.command()(one)
 
 

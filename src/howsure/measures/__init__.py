@@ -8,7 +8,7 @@ from howsure.measures.calibration import (
     reliability_bins,
     smooth_ece,
 )
-from howsure.measures.choices import ChoiceScores, choice_scores
+from howsure.measures.choices import ChoiceScores, NormalisedChoices, choice_scores, normalised_choices
 from howsure.measures.entropy import (
     cross_entropy_nats,
     entropy_from_logprobs_nats,
@@ -32,6 +32,7 @@ __all__ = [
     "FiellerSet",
     "Interval",
     "McNemar",
+    "NormalisedChoices",
     "PairedDifference",
     "ReliabilityBins",
     "RiskCoverage",
@@ -60,6 +61,7 @@ __all__ = [
     "log_loss",
     "mcnemar_exact",
     "nats_to_bits",
+    "normalised_choices",
     "paired_bootstrap",
     "perplexity",
     "prr",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.measures._checks import refuse, vector
+from howsure.measures._checks import refuse, same_length, vector
 from howsure.measures.logprobs import POSITIVE_TOLERANCE_NATS
 
 Array = NDArray[np.float64]
@@ -42,9 +42,7 @@ def choice_scores(log_likelihoods: ArrayLike) -> ChoiceScores:
     >>> scores.predicted_index, scores.margin_nats, scores.confidence
     (1, 120.0, 1.0)
     """
-    values = vector(log_likelihoods, "log-likelihoods")
-    wrong = np.isnan(values) | (values > POSITIVE_TOLERANCE_NATS)
-    refuse(values, wrong, "log-likelihoods", "a log-likelihood (it must lie between -inf and 0)")
+    values = _likelihoods(log_likelihoods)
     if len(values) == 0 or np.isneginf(values).all():
         return NO_CHOICE
     top = int(np.argmax(values))
@@ -56,6 +54,56 @@ def choice_scores(log_likelihoods: ArrayLike) -> ChoiceScores:
         confidence=confidence,
         entropy_nats=entropy,
     )
+
+
+@dataclass(frozen=True)
+class NormalisedChoices:
+    """What would be predicted by other scores than the sum; None where a score is not known for every choice."""
+
+    per_token: int | None
+    per_byte: int | None
+    pmi: int | None
+
+
+def normalised_choices(
+    log_likelihoods: ArrayLike,
+    token_counts: ArrayLike,
+    byte_counts: ArrayLike,
+    unconditional_log_likelihoods: ArrayLike | None = None,
+) -> NormalisedChoices:
+    """The first largest of L_i / tokens, of L_i / bytes, and of PMI_i = L_i − log P(choice without its question).
+
+    There is no PMI without the unconditional log-likelihoods, nor where one of them is −inf or NaN (not known).
+
+    >>> normalised_choices([-4.0, -3.0], token_counts=[4, 1], byte_counts=[8, 6])
+    NormalisedChoices(per_token=0, per_byte=0, pmi=None)
+    """
+    values = _likelihoods(log_likelihoods)
+    tokens, sizes = _counts(token_counts, "token counts", values), _counts(byte_counts, "byte counts", values)
+    pmi = None
+    if unconditional_log_likelihoods is not None:
+        alone = vector(unconditional_log_likelihoods, "unconditional log-likelihoods")
+        same_length(values, alone, "log-likelihoods and unconditional log-likelihoods")
+        pmi = _first_largest(values - alone) if np.isfinite(alone).all() else None
+    return NormalisedChoices(_first_largest(values / tokens), _first_largest(values / sizes), pmi)
+
+
+def _likelihoods(given: ArrayLike) -> Array:
+    values = vector(given, "log-likelihoods")
+    wrong = np.isnan(values) | (values > POSITIVE_TOLERANCE_NATS)
+    refuse(values, wrong, "log-likelihoods", "a log-likelihood (it must lie between -inf and 0)")
+    return values
+
+
+def _counts(given: ArrayLike, name: str, values: Array) -> Array:
+    counts = vector(given, name)
+    same_length(values, counts, f"log-likelihoods and {name}")
+    refuse(counts, ~(counts > 0), name, "a count (it must be above 0)")
+    return counts
+
+
+def _first_largest(scores: Array) -> int | None:
+    return int(np.argmax(scores)) if len(scores) and (scores > -np.inf).any() else None
 
 
 def _softmax_top_and_entropy(gaps: Array) -> tuple[float, float]:

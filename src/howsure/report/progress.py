@@ -49,9 +49,9 @@ class BarProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._tally = _Tally()
 
     def start(self, what: str, total: int, kept: Sequence[Sample]) -> None:
+        self._tally = _Tally()
         self._tally.add(kept)
         self._bar = RichProgress(
             TextColumn("[bold]{task.description}"),
@@ -81,9 +81,9 @@ class LineProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._tally = _Tally()
 
     def start(self, what: str, total: int, kept: Sequence[Sample]) -> None:
+        self._tally = _Tally()
         self._tally.add(kept)
         self._what, self._total, self._kept = what, total, len(kept)
         self._began = self._last = time.monotonic()

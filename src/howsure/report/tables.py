@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -21,16 +21,27 @@ def plain_table(*headers: str) -> Table:
     return Table(*headers, box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
 
 
-def print_summary(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
-    """Headline figures, coverage, what failed and where it all lies."""
+def print_summary(
+    console: Console,
+    summary: dict[str, Any],
+    samples: Sequence[Sample],
+    run: Run,
+    sections: Sequence[RenderableType] = (),
+) -> None:
+    """Headline figures, coverage, a study's own sections, what failed and where it all lies."""
     table = plain_table(summary["study"], "")
     for entry in summary["headline"]:
         level = f"  {entry['level']:.0%} interval" if entry.get("level") else ""
         table.add_row(entry["name"], f"{value_with_interval(entry)}{level}")
     table.add_row("coverage", summary["coverage"]["text"])
     console.print(table)
+    for section in sections:
+        console.print()
+        console.print(section)
+    if sections:
+        console.print()
     for note in summary["notes"]:
-        console.print(Text(f"note: {note}"))
+        console.print(Text(f"note: {printable(note, one_line=True)}"))
     for line in _failures(samples):
         console.print(Text(line), style="yellow")
     console.print(Text(f"run folder: {run.path}"))

@@ -41,6 +41,29 @@ def value_with_interval(entry: dict[str, Any]) -> str:
     return f"{shown} ({low * scale:.{digits}f} to {high * scale:.{digits}f})"
 
 
+def percent(share: float | None) -> str:
+    """`55.0 %`."""
+    return "—" if share is None else f"{share * 100:.1f} %"
+
+
+def signed_points(difference: float | None, low: float | None = None, high: float | None = None) -> str:
+    """`+10.0 points (+2.0 to +18.0)`: a difference of two shares."""
+    if difference is None:
+        return "—"
+    return _with_interval(f"{difference * 100:+.1f} points", low, high, 100.0, 1)
+
+
+def signed_nats(difference: float | None, low: float | None = None, high: float | None = None) -> str:
+    """`+0.522 nats (+0.101 to +0.943)`."""
+    return "—" if difference is None else _with_interval(f"{difference:+.3f} nats", low, high, 1.0, 3)
+
+
+def _with_interval(shown: str, low: float | None, high: float | None, scale: float, digits: int) -> str:
+    if low is None or high is None:
+        return shown
+    return f"{shown} ({low * scale:+.{digits}f} to {high * scale:+.{digits}f})"
+
+
 def _visible(character: str, one_line: bool) -> str:
     if character in _KEPT and not one_line:
         return character

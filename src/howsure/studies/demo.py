@@ -29,7 +29,8 @@ def mcq_job(model: Model) -> Job:
         result = mcq.carry_out(prepared, "howsure.data/demo_mcq.jsonl", out=out, progress=progress)
         return result.summary, result.samples
 
-    return Job("mcq", len(prepared.plan.batches), prepared.plan.tokens, run)
+    cost = prepared.cost()
+    return Job("mcq", cost["model_calls"], cost["tokens"], run)
 
 
 JOBS: tuple[Callable[[Model], Job], ...] = (mcq_job,)

@@ -1,17 +1,22 @@
-"""Reading multiple-choice questions: JSON lines with `question`, `choices`, `answer_index`."""
+"""Reading multiple-choice questions: JSON lines with `question`, `choices`, `answer_index`, perhaps `image_path`."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from howsure.errors import InputError
+from howsure.models.images import Picture, inspect_pictures
 
 MOST_CHOICES = 1000
+LONGEST_SHOWN = 300
+"""Characters of a path that an error repeats."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -33,6 +38,7 @@ class Item(NamedTuple):
     choices: tuple[str, ...]
     answer_index: int
     group: str | None
+    image: Picture | None = None
 
 
 class Questions(NamedTuple):
@@ -40,60 +46,93 @@ class Questions(NamedTuple):
     skipped: int
     fingerprint: str
 
+    @property
+    def image_count(self) -> int:
+        return sum(item.image is not None for item in self.items)
+
+
+class Row(NamedTuple):
+    """A line whose JSON is good: its number, its question, and where its image lies."""
+
+    number: int
+    question: Question
+    image_file: str | None
+
 
 def read_questions(
-    path: str | os.PathLike[str], *, max_samples: int | None = None, skip_bad: bool = False
+    path: str | os.PathLike[str],
+    *,
+    max_samples: int | None = None,
+    skip_bad: bool = False,
+    image_root: str | os.PathLike[str] | None = None,
 ) -> Questions:
-    """Every line checked before any model is loaded; a bad line stops the reading, or is counted."""
+    """Every line and image checked before any model is loaded; a bad line stops the reading, or is counted."""
     if max_samples is not None and max_samples < 1:
         raise InputError(f"--max-samples must be at least 1, not {max_samples}")
     items: list[Item] = []
-    problems: list[str] = []
+    problems: dict[int, str] = {}
     names: dict[str, int] = {}
-    for number, line in enumerate(_lines(Path(path)), 1):
-        if not line.strip():
-            continue
-        if max_samples is not None and len(items) == max_samples:
+    lines = _numbered_lines(Path(path))
+    places = _image_places(Path(path), image_root)
+    while max_samples is None or len(items) < max_samples:
+        portion = list(islice(lines, None if max_samples is None else max_samples - len(items)))
+        if not portion:
             break
-        try:
-            items.append(_item(line, names, number))
-        except InputError as error:
-            problems.append(f"{path}, line {number}: {error}")
-    if problems and not skip_bad:
-        more = f" ({len(problems) - 1} more bad lines follow)" if len(problems) > 1 else ""
-        raise InputError(f"{problems[0]}{more}; mend the file, or pass --skip-bad to go on without such lines")
-    if not items:
-        raise InputError(f"{path} holds no usable question; each line must be a JSON object with question, choices, "
-                         "answer_index")  # fmt: skip
+        items += _items(_rows(portion, places, problems), names, problems)
+    _report(path, problems, items, skip_bad)
     return Questions(items, len(problems), _fingerprint(items))
 
 
-def _lines(path: Path) -> list[bytes]:
+def _report(path: str | os.PathLike[str], problems: dict[int, str], items: list[Item], skip_bad: bool) -> None:
+    if problems and not skip_bad:
+        first = min(problems)
+        more = f" ({len(problems) - 1} more bad lines follow)" if len(problems) > 1 else ""
+        raise InputError(
+            f"{path}, line {first}: {problems[first]}{more}; mend the file, or pass --skip-bad to go on without "
+            "such lines"
+        )
+    if not items:
+        raise InputError(f"{path} holds no usable question; each line must be a JSON object with question, choices, "
+                         "answer_index")  # fmt: skip
+
+
+def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        return path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
+        content = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    lines = content.removeprefix(b"\xef\xbb\xbf").splitlines()
+    return iter([(number, line) for number, line in enumerate(lines, 1) if line.strip()])
 
 
-def _item(line: bytes, names: dict[str, int], number: int) -> Item:
+# -- one line ---------------------------------------------------------------------------------------------------
+
+
+def _rows(portion: list[tuple[int, bytes]], places: list[Path], problems: dict[int, str]) -> list[Row]:
+    rows = []
+    for number, line in portion:
+        try:
+            question = _question(line)
+            image = None if question.image_path is None else _find_image(question.image_path, places)
+            rows.append(Row(number, question, image))
+        except InputError as error:
+            problems[number] = str(error)
+    return rows
+
+
+def _question(line: bytes) -> Question:
     try:
         question = msgspec.json.decode(line, type=Question)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(str(error)) from error
     _check(question)
-    name = str(question.id) if question.id is not None else _content_id(question, names)
-    if name in names and question.id is not None:
-        raise InputError(f"id {name!r} is that of line {names[name]} already")
-    names[name] = number
-    return Item(name, question.question, tuple(question.choices), question.answer_index, question.group)
+    return question
 
 
 def _check(question: Question) -> None:
     choices = question.choices
     if not question.question.strip():
         raise InputError("question is empty")
-    if question.image_path is not None:
-        raise InputError("image_path is given, but only text questions can be asked so far")
     if not 2 <= len(choices) <= MOST_CHOICES:
         raise InputError(f"choices must be 2 to {MOST_CHOICES} texts, not {len(choices)}")
     for i, choice in enumerate(choices):
@@ -105,9 +144,61 @@ def _check(question: Question) -> None:
         raise InputError(f"answer_index {question.answer_index} is outside 0 to {len(choices) - 1}")
 
 
-def _content_id(question: Question, names: dict[str, int]) -> str:
-    content = msgspec.json.encode([question.question, question.choices, question.answer_index])
-    base = name = hashlib.sha256(content).hexdigest()[:12]
+# -- images -----------------------------------------------------------------------------------------------------
+
+
+def _image_places(path: Path, image_root: str | os.PathLike[str] | None) -> list[Path]:
+    """Where a relative image path may begin: the root that was named, else the file's folder, then the working one."""
+    if image_root is None:
+        return [path.parent, Path()]
+    if not Path(image_root).is_dir():
+        raise InputError(f"--image-root {image_root} is not a folder")
+    return [Path(image_root)]
+
+
+def _find_image(image_path: str, places: list[Path]) -> str:
+    if not image_path.strip():
+        raise InputError("image_path is empty; leave the field out where there is no image")
+    tried = list(dict.fromkeys(os.path.join(place, image_path) for place in places))
+    for candidate in tried:
+        if os.path.isfile(candidate):
+            return candidate
+    remedy = "" if os.path.isabs(image_path) else " (--image-root names the folder that paths begin at)"
+    shown = " and ".join(os.path.abspath(candidate)[:LONGEST_SHOWN] for candidate in tried)
+    raise InputError(f"image_path {image_path[:LONGEST_SHOWN]!r} is no file, tried {shown}{remedy}")
+
+
+def _items(rows: list[Row], names: dict[str, int], problems: dict[int, str]) -> list[Item]:
+    """The rows whose image is good as well, each under its id; each distinct image file is read once."""
+    pictures = inspect_pictures([row.image_file for row in rows if row.image_file is not None])
+    items = []
+    for row in rows:
+        picture = None if row.image_file is None else pictures[row.image_file]
+        if isinstance(picture, InputError):
+            problems[row.number] = f"image_path: {picture}"
+            continue
+        try:
+            items.append(_item(row, picture, names))
+        except InputError as error:
+            problems[row.number] = str(error)
+    return items
+
+
+# -- what a question is called ----------------------------------------------------------------------------------
+
+
+def _item(row: Row, picture: Picture | None, names: dict[str, int]) -> Item:
+    question = row.question
+    name = str(question.id) if question.id is not None else _content_id(question, picture, names)
+    if name in names and question.id is not None:
+        raise InputError(f"id {name!r} is that of line {names[name]} already")
+    names[name] = row.number
+    return Item(name, question.question, tuple(question.choices), question.answer_index, question.group, picture)
+
+
+def _content_id(question: Question, picture: Picture | None, names: dict[str, int]) -> str:
+    parts = [question.question, question.choices, question.answer_index, *_image_content(picture)]
+    base = name = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
     copies = 1
     while name in names:
         copies += 1
@@ -116,4 +207,10 @@ def _content_id(question: Question, names: dict[str, int]) -> str:
 
 
 def _fingerprint(items: list[Item]) -> str:
-    return f"sha256:{hashlib.sha256(msgspec.json.encode(items)).hexdigest()}"
+    parts = [[*item[:5], *_image_content(item.image)] for item in items]
+    return f"sha256:{hashlib.sha256(msgspec.json.encode(parts)).hexdigest()}"
+
+
+def _image_content(picture: Picture | None) -> list[str]:
+    """An image counts by its bytes, so that data in another folder is the same data."""
+    return [] if picture is None else [picture.sha256]

@@ -1,0 +1,96 @@
+"""Two multiple-choice runs side by side: the table, how sure the difference is, and the answers that turned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from howsure.report.tables import plain_table
+from howsure.report.text import percent, printable, signed_nats, signed_points
+
+_KINDS = {"right_to_wrong": "right in A, wrong in B", "wrong_to_right": "wrong in A, right in B"}
+
+
+def print_comparison(console: Console, comparison: dict[str, Any], shown_flips: int) -> None:
+    """The table, McNemar's test in words, and so many flips of each kind."""
+    console.print(_table(comparison))
+    console.print()
+    console.print(Text(mcnemar_in_words(comparison["difference"])))
+    for kind, words in _KINDS.items():
+        _print_flips(console, words, comparison["difference"]["flips"][kind], shown_flips)
+    if comparison["notes"]:
+        console.print()
+    for note in comparison["notes"]:
+        console.print(Text(f"note: {note}"))
+
+
+def _table(comparison: dict[str, Any]) -> Table:
+    a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
+    table = plain_table("", "A", "B", "B − A (95% interval, paired)")
+    for place in (1, 2):
+        table.columns[place].overflow = "fold"
+    table.add_row("model", _name(a["model"]), _name(b["model"]), "")
+    table.add_row("run", _name(a["run"]), _name(b["run"]), "")
+    table.add_row("accuracy", percent(a["accuracy"]), percent(b["accuracy"]), _accuracy(difference))
+    table.add_row("mean margin", _nats(a["avg_margin"]), _nats(b["avg_margin"]), _margin(difference))
+    table.add_row("right", _right(a), _right(b), f"{difference['correct_count']:+d}")
+    table.add_row("coverage", a["coverage"]["text"], b["coverage"]["text"], f"{difference['paired_count']} in both")
+    return table
+
+
+def _accuracy(difference: dict[str, Any]) -> str:
+    paired = difference["paired_accuracy"] or {}
+    return signed_points(difference["accuracy"], paired.get("low"), paired.get("high"))
+
+
+def _margin(difference: dict[str, Any]) -> str:
+    paired = difference["paired_margin"] or {}
+    return signed_nats(difference["avg_margin"], paired.get("low"), paired.get("high"))
+
+
+def mcnemar_in_words(difference: dict[str, Any]) -> str:
+    """McNemar's exact test, and what it means."""
+    test = difference["mcnemar"]
+    only_a, only_b, p = test["only_a_correct"], test["only_b_correct"], test["p_value"]
+    if not only_a + only_b:
+        return "no answer turned from right to wrong or back"
+    verdict = "more than chance explains, at the 5 % level" if p < 0.05 else "chance alone could do this"
+    return f"{only_b} answers turned right and {only_a} turned wrong; McNemar's exact p = {_p_value(p)}: {verdict}"
+
+
+def _p_value(p: float) -> str:
+    return f"{p:.1e}" if p < 0.001 else f"{p:.3f}"
+
+
+def _print_flips(console: Console, words: str, flips: Sequence[dict[str, Any]], shown: int) -> None:
+    if not flips or not shown:
+        return
+    console.print()
+    table = plain_table("moved", f"{words} ({len(flips)})", "A chose", "B chose")
+    for place in (1, 2, 3):
+        table.columns[place].no_wrap, table.columns[place].overflow = True, "ellipsis"
+    for flip in flips[:shown]:
+        table.add_row(_moved(flip["moved_nats"]), *(_name(flip[name]) for name in ("question", "choice_a", "choice_b")))
+    console.print(table)
+    if len(flips) > shown:
+        console.print(Text(f"and {len(flips) - shown} more: --flips {len(flips)} shows all", style="dim"))
+
+
+def _moved(nats: float | None) -> str:
+    return "without bound" if nats is None else f"{nats:+.2f} nats"
+
+
+def _name(text: object) -> Text:
+    return Text(printable(str(text), one_line=True))
+
+
+def _nats(value: float | None) -> str:
+    return "—" if value is None else f"{value:.3f} nats"
+
+
+def _right(side: dict[str, Any]) -> str:
+    return f"{side['correct_count']} of {side['total_count']}"

@@ -1,0 +1,74 @@
+"""The samples as columns, so that a hundred thousand of them are judged in a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.runs import Sample
+
+NORMALISATIONS = ("sum", "per_token", "per_byte", "pmi")
+"""The scores by which a choice can be the largest; the first decides."""
+
+_PREDICTIONS = ("predicted_index", *(f"predicted_index_{name}" for name in NORMALISATIONS[1:]))
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """One row a question, in the order of the data; what a question has not is NaN, and its prediction is −1."""
+
+    scored: NDArray[np.bool_]
+    correct: NDArray[np.bool_]
+    answer: NDArray[np.int64]
+    chance: Floats
+    margin_nats: Floats
+    confidence: Floats
+    entropy_nats: Floats
+    predictions: NDArray[np.int64]
+    """[questions × normalisations]."""
+    groups: list[str | None]
+
+    @property
+    def total(self) -> int:
+        return len(self.groups)
+
+    def right(self, normalisation: int) -> NDArray[np.bool_]:
+        return np.asarray(self.predictions[:, normalisation] == self.answer)
+
+    def rows(self, chosen: NDArray[np.intp]) -> Columns:
+        """The same for some of the questions."""
+        arrays: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)[:-1]}
+        parts = {name: column[chosen] for name, column in arrays.items()}
+        return Columns(**parts, groups=[self.groups[i] for i in chosen])
+
+
+def columns(samples: Sequence[Sample]) -> Columns:
+    """Samples, in the order that they are given in."""
+    results = [sample.result for sample in samples]
+    scored = np.array([not sample.failed for sample in samples], dtype=np.bool_)
+    predictions = [[_index(result.get(name)) for name in _PREDICTIONS] for result in results]
+    return Columns(
+        scored=scored,
+        correct=np.array([result.get("correct") is True for result in results], dtype=np.bool_) & scored,
+        answer=np.array([result["answer_index"] for result in results], dtype=np.int64),
+        chance=1.0 / np.array([len(result["choices"]) for result in results], dtype=np.float64),
+        margin_nats=_floats(results, "margin"),
+        confidence=_floats(results, "confidence"),
+        entropy_nats=_floats(results, "entropy_nats"),
+        predictions=np.array(predictions, dtype=np.int64).reshape(len(results), len(_PREDICTIONS)),
+        groups=[result.get("group") for result in results],
+    )
+
+
+def _index(predicted: int | None) -> int:
+    return -1 if predicted is None else predicted
+
+
+def _floats(results: Sequence[dict[str, Any]], name: str) -> Floats:
+    return np.array([result.get(name) for result in results], dtype=np.float64)

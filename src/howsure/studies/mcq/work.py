@@ -1,0 +1,172 @@
+"""From a file of questions to a finished run: prepare without weights, then carry out."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from howsure.errors import InputError, MissingCapability
+from howsure.models.contract import Capability, Model, ScorePlan
+from howsure.models.registry import load
+from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.studies.mcq.ask import Asking, ask, asking, score_item, to_sample, unconditional_items
+from howsure.studies.mcq.data import Questions, read_questions
+from howsure.studies.mcq.judge import judge
+
+Batches = list[tuple[int, ...]]
+
+
+class Prepared(NamedTuple):
+    """Everything that is known before a single token is run."""
+
+    questions: Questions
+    model: Model
+    how: Asking
+    plan: ScorePlan
+    batches: Batches
+    options: dict[str, Any]
+    owned: bool
+    """Whether the model was opened here, and so is given back when its work is done."""
+
+    def cost(self) -> dict[str, int]:
+        """What the run will take; the choices by themselves are counted too."""
+        alone = [unconditional_items([self.questions.items[i] for i in batch], self.how) for batch in self.batches]
+        plans = [self.model.plan_scores(wanted) for wanted in alone if wanted]
+        found = {
+            "items": len(self.questions.items),
+            "model_calls": len(self.batches) + sum(len(plan.batches) for plan in plans),
+            "tokens": self.plan.tokens + sum(plan.tokens for plan in plans),
+        }
+        more = {"images": self.questions.image_count, "items_that_will_fail": len(self.plan.refused)}
+        return found | {name: count for name, count in more.items() if count}
+
+
+class Result(NamedTuple):
+    """A finished study: the summary, the samples in the order of the data, and the run folder."""
+
+    summary: dict[str, Any]
+    samples: list[Sample]
+    run: Run
+
+
+def prepare(data: str | os.PathLike[str], model: str | Model, **options: Any) -> Prepared:
+    """Check the data, open the model without its weights, and plan its batches; options as for `prepare_all`."""
+    return prepare_all(data, [model], **options)[0]
+
+
+def prepare_all(
+    data: str | os.PathLike[str],
+    models: Sequence[str | Model],
+    *,
+    prompt: str | None = None,
+    chat: bool = False,
+    pmi: bool = True,
+    max_samples: int | None = None,
+    batch_size: int | None = None,
+    skip_bad: bool = False,
+    image_root: str | os.PathLike[str] | None = None,
+    **model_options: Any,
+) -> list[Prepared]:
+    """The same for several models over data that is read once."""
+    how = asking(prompt, chat=chat, pmi=pmi)
+    if batch_size is not None and batch_size < 1:
+        raise InputError(f"--batch-size must be at least 1, not {batch_size}")
+    questions = read_questions(data, max_samples=max_samples, skip_bad=skip_bad, image_root=image_root)
+    options = {
+        "prompt": how.prompt,
+        "chat": chat,
+        "pmi": pmi,
+        "max_samples": max_samples,
+        "batch_size": batch_size,
+        "skip_bad": skip_bad,
+    }
+    opened = [load(model, lazy=True, **model_options) if isinstance(model, str) else model for model in models]
+    for model in opened:
+        _require(model, questions, how)
+    owned = [isinstance(model, str) for model in models]
+    return [_planned(questions, one, how, options, own) for one, own in zip(opened, owned, strict=True)]
+
+
+def _require(model: Model, questions: Questions, how: Asking) -> None:
+    """Refuse in one sentence, before any work, what the model cannot do."""
+    model.require(Capability.SCORE, "mcq")
+    if questions.image_count and not model.takes_images:
+        count, total = questions.image_count, len(questions.items)
+        raise MissingCapability(
+            f"{count} of {total} questions have an image, and {model.name!r} reads text only: take an image-text model"
+        )
+    if how.chat and not model.takes_chat:
+        raise MissingCapability(f"--chat needs a chat template, and {model.name!r} has none: leave --chat out")
+
+
+def _planned(questions: Questions, model: Model, how: Asking, options: dict[str, Any], owned: bool) -> Prepared:
+    plan = model.plan_scores([score_item(item, how) for item in questions.items])
+    batches = _split([batch.indices for batch in plan.batches], options["batch_size"])
+    return Prepared(questions, model, how, plan, batches, options, owned)
+
+
+def _split(batches: Batches, most: int | None) -> Batches:
+    """No more than so many questions together, where that was asked for."""
+    if most is None:
+        return batches
+    return [batch[start : start + most] for batch in batches for start in range(0, len(batch), most)]
+
+
+def carry_out(
+    prepared: Prepared,
+    source: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str],
+    seed: int = 0,
+    retry_failed: bool = False,
+    progress: Progress | None = None,
+    what: str = "mcq",
+) -> Result:
+    """Run what the plan holds and is not done yet, then judge all of it."""
+    questions, plan = prepared.questions, prepared.plan
+    ids = [item.id for item in questions.items]
+    batches = prepared.batches + [(i,) for i in plan.refused]
+    writer = RunWriter(out, _identity(prepared, seed), len(ids), source=os.fspath(source), retry_failed=retry_failed)
+    with writer:
+        work_through(writer, ids, batches, _worker(prepared), progress or NoProgress(), what)
+        summary = judge(writer.samples, skipped=questions.skipped, seed=seed)
+        writer.finish(summary)
+    return Result(summary, sorted(writer.samples, key=lambda s: s.index), Run(out))
+
+
+def carry_out_and_give_back(prepared: list[Prepared], source: str | os.PathLike[str], **how: Any) -> Result:
+    """Carry out the first of a list and let go of it, so that its weights are gone before the next are loaded."""
+    first = prepared.pop(0)
+    try:
+        return carry_out(first, source, **how)
+    finally:
+        owned = first.owned
+        if owned:
+            first.model.close()
+        del first
+        if owned:
+            gc.collect()  # a network is full of cycles, and the next one needs its room now
+
+
+def _identity(prepared: Prepared, seed: int) -> Identity:
+    model, questions = prepared.model, prepared.questions
+    return Identity(
+        study="mcq",
+        options=prepared.options,
+        model={"name": model.name, **model.fingerprint()},
+        data={"fingerprint": questions.fingerprint, "skipped": questions.skipped},
+        seed=seed,
+    )
+
+
+def _worker(prepared: Prepared) -> Callable[[tuple[int, ...]], list[Sample]]:
+    items, model, how, refused = prepared.questions.items, prepared.model, prepared.how, prepared.plan.refused
+
+    def work(indices: tuple[int, ...]) -> list[Sample]:
+        if indices[0] in refused:
+            return [to_sample(i, items[i], refused[i]) for i in indices]
+        return ask(model, indices, [items[i] for i in indices], how)
+
+    return work
