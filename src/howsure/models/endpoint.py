@@ -82,6 +82,11 @@ class Endpoint:
         return cls(bare, shown, headers, query, _spellings(secrets))
 
     @property
+    def root(self) -> str:
+        """The address without its version, where vLLM keeps what OpenAI's API has not."""
+        return self.url.removesuffix("/v1")
+
+    @property
     def is_openai(self) -> bool:
         return urlsplit(self.url).hostname == "api.openai.com"
 

@@ -1,9 +1,9 @@
-"""Any server that speaks OpenAI's chat API: OpenAI itself, vLLM, SGLang, llama.cpp, Ollama.
+"""Any server that speaks OpenAI's API: OpenAI itself, vLLM, SGLang, llama.cpp, Ollama.
 
-One client lives for one call of `generate` and is closed with it. Faults that pass are asked again, bounded
-and counted (`Answer.retries`); a fault that every other call would meet too (wrong key, no such model, nobody
-listening) raises; anything else fails that one conversation, with the server's words. The key is read from
-`OPENAI_API_KEY` at each call, is never kept, and is cut out of whatever a server sends back.
+One client lives for one call of `generate` or `score` and is closed with it (`server_client`). Faults that pass are
+asked again, bounded and counted; a fault that every other call would meet too raises; anything else fails that one
+conversation or item, with the server's words. Scoring needs a server that gives the log-probabilities of a prompt,
+which is found out by a probe before any work (`server_scoring`).
 """
 
 from __future__ import annotations
@@ -11,18 +11,29 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from howsure.errors import EvidenceError, MissingCapability, ModelError
 from howsure.evidence import TokenLogprobs, from_openai
-from howsure.models.contract import Answer, Capability, Conversation, Counters, Model, as_messages
+from howsure.models.contract import (
+    Answer,
+    Capability,
+    Conversation,
+    Counters,
+    Failure,
+    Model,
+    ScoreItem,
+    ScorePlan,
+    as_messages,
+)
 from howsure.models.endpoint import Endpoint, check, server_words
 from howsure.models.retries import Fault, RetryPolicy
 from howsure.models.running import run_to_end, together
 from howsure.models.server_client import ServerClient, tokens_used
+from howsure.models.server_scoring import ServerScorer, plan
 
 MAX_TOP_LOGPROBS = 20
 """OpenAI's limit; the others follow it."""
@@ -38,13 +49,13 @@ _REMEDY = (
 
 
 class OpenAIServer(Model):
-    """Chat models behind an OpenAI-compatible server: they generate, with log-probabilities where given.
+    """Models behind an OpenAI-compatible server: they generate, with log-probabilities where given, and some score.
 
     Sampled answers use `seed` as it is, so equal conversations in one call get equal answers from a server
     that honours seeds. `timeout_s` bounds one attempt as a whole, `max_answer_bytes` the body of one answer.
     """
 
-    capabilities = frozenset({Capability.GENERATE})
+    capabilities = frozenset({Capability.GENERATE, Capability.SCORE})
 
     def __init__(
         self,
@@ -71,6 +82,8 @@ class OpenAIServer(Model):
         self.base_url = self._endpoint.shown
         retry = RetryPolicy(max_retries, backoff_s)
         self._client = ServerClient(model, self._endpoint, self.counters, retry, timeout_s, max_answer_bytes)
+        self._scorer = ServerScorer(self.name, self._client, concurrency)
+        self._wants_scores = False
         # Many servers know only `max_tokens`, newer models of OpenAI only the other; a 400 switches.
         self._limit = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
 
@@ -78,11 +91,34 @@ class OpenAIServer(Model):
         return f"OpenAIServer({self.model!r}, base_url={self.base_url!r})"
 
     def fingerprint(self) -> dict[str, Any]:
-        return {"backend": "openai", "model": self.model, "base_url": self.base_url}
+        """Where scores are wanted, how the server gives them is part of it, and so the server is probed here."""
+        out = {"backend": "openai", "model": self.model, "base_url": self.base_url}
+        if not self._wants_scores:
+            return out
+        way = self._scorer.way()
+        return {**out, "scores_by": way.protocol.name, "begin_tokens": way.leading}
+
+    def require(self, capability: Capability, purpose: str) -> None:
+        """Scores are known to be wanted from here on; nothing is sent yet, since a dry run needs no server."""
+        super().require(capability, purpose)
+        self._wants_scores = self._wants_scores or capability is Capability.SCORE
 
     def load(self) -> None:
-        """Check that there is a key where one is needed; nothing is sent."""
+        """Check that there is a key where one is needed, and that the server can score where that is wanted."""
         self._endpoint.key()
+        if self._wants_scores:
+            self._scorer.way()
+
+    def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
+        """Nothing is sent; the tokens are an estimate, at four bytes each."""
+        return plan(items, self.concurrency)
+
+    def try_score(
+        self, items: Sequence[ScoreItem], *, top_logprobs: int = 0, entropies: bool = False
+    ) -> list[list[TokenLogprobs] | Failure]:
+        """One request for each continuation; exact entropies are nothing that a server gives, so they stay unknown."""
+        _check_top(top_logprobs)
+        return self._scorer.try_score(items, top_logprobs)
 
     def check_logprobs(self, top_logprobs: int = 5) -> None:
         """Ask for one token, and raise in one sentence unless its log-probability comes with it."""
@@ -238,12 +274,14 @@ class _Wish:
 
 def _options(temperature: float, top_logprobs: int, seed: int) -> dict[str, Any]:
     check(0 <= temperature < math.inf, f"temperature must be a number from 0 on, not {temperature}")
-    check(
-        0 <= top_logprobs <= MAX_TOP_LOGPROBS,
-        f"top_logprobs must be 0 to {MAX_TOP_LOGPROBS} for an OpenAI-compatible server, not {top_logprobs}",
-    )
+    _check_top(top_logprobs)
     alternatives = {"top_logprobs": top_logprobs} if top_logprobs else {}
     return {"temperature": temperature, "seed": seed, "logprobs": True, **alternatives}
+
+
+def _check_top(top_logprobs: int) -> None:
+    limits = f"0 to {MAX_TOP_LOGPROBS} for an OpenAI-compatible server"
+    check(0 <= top_logprobs <= MAX_TOP_LOGPROBS, f"top_logprobs must be {limits}, not {top_logprobs}")
 
 
 def _objects_to(fault: Fault, *parameters: str) -> bool:

@@ -1,0 +1,174 @@
+"""Where a server's tokens lie in the text that was sent, found by how they are spelled.
+
+Servers spell the tokens of a prompt in several ways: as text, with U+FFFD for the pieces of a broken character; as
+text, where the last piece of a character stands for all of it and the others are empty; as OpenAI once did for such
+pieces, `bytes:\\xe2\\x80`; as the vocabulary writes them (`Ġthe`, `▁the`); or without the space before a word. A way of
+reading them counts if the tokens, one after the other, give the whole text and nothing else. Where a token may then
+end in more than one place, all of these are kept, so that nobody takes one of them for the truth.
+
+The offsets that come with some answers are not used: one server counts replacement characters, another writes −1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from howsure.models.text_boundary import spell_byte_level, spell_sentencepiece
+
+MAX_PLACES = 64
+"""In how many places a token may begin before its text is given up as not to be found."""
+
+MAX_BROKEN = 16
+"""How many pieces of broken characters one token may hold."""
+
+_SPECIAL = re.compile(r"<.*>|\[.*\]|", re.S)
+"""What a token looks like that a tokenizer puts before a text: `<s>`, `<|begin_of_text|>`, `[CLS]`, or nothing."""
+
+_BYTES_FORM = re.compile(r"bytes:((?:\\x[0-9A-Fa-f]{2})+)")
+_REPLACEMENT = "\ufffd"
+_CONTINUES = range(0x80, 0xC0)
+
+Spell = Callable[[str], bytes | None]
+
+
+class Reading(NamedTuple):
+    """One way of reading tokens."""
+
+    starts: Callable[[bytes, str, int, bool], Iterable[int]]
+    """Where a token may begin that ends at a given place of the text; told whether the token before it is empty."""
+    spell: Spell | None = None
+    """How a token is spelled that is written as the vocabulary writes it."""
+    nothing: str | None = None
+    """The token that stands for the space that SentencePiece puts before a text, and so for nothing of it."""
+
+
+class Aligned(NamedTuple):
+    """The earliest and the latest end of each token, in bytes of the text; `leading` tokens stand before it."""
+
+    ends: tuple[tuple[int, int], ...]
+    leading: int
+    spell: Spell | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every token ends in one place only."""
+        return all(earliest == latest for earliest, latest in self.ends)
+
+    def token_bytes(self, text: bytes) -> tuple[bytes | None, ...]:
+        """What each token spells, where that is known."""
+        places = pairwise(((0, 0), *self.ends))
+        return tuple(text[a:b] if a == most_a and b == most_b else None for (a, most_a), (b, most_b) in places)
+
+
+def align(text: bytes, tokens: Sequence[str | None], leading: int | None = None) -> Aligned | None:
+    """Lay the tokens along the text; None where they do not fit it in any way of reading.
+
+    `leading` is the number of tokens that the server puts before every text; None where that is still to be found
+    out. The first token may be unknown (None), as where it is the one that no log-probability is given for.
+
+    >>> align("né!".encode(), ["<s>", "n", "é!"])[:2]
+    (((0, 0), (1, 1), (4, 4)), 1)
+    """
+    for reading in _READINGS:
+        ends = _ends(text, tokens, leading, reading)
+        if ends is not None:
+            found = sum(end == (0, 0) for end in ends) if leading is None else leading
+            return Aligned(ends, found, reading.spell)
+    return None
+
+
+def _ends(
+    text: bytes, tokens: Sequence[str | None], leading: int | None, reading: Reading
+) -> tuple[tuple[int, int], ...] | None:
+    """Backwards for all the ways to lay the tokens, then forwards for those that begin where the text does."""
+    ways: list[dict[int, set[int]]] = []
+    places = {len(text)}
+    for number in reversed(range(len(tokens))):
+        way = {end: set(_starts(text, tokens, number, end, leading, reading)) for end in places}
+        places = set().union(*way.values())
+        if not 0 < len(places) <= MAX_PLACES:
+            return None
+        ways.append(way)
+    if 0 not in places:
+        return None
+    reached, out = {0}, []
+    for way in reversed(ways):
+        reached = {end for end, begins in way.items() if begins & reached}
+        out.append((min(reached), max(reached)))
+    return tuple(out)
+
+
+def _starts(
+    text: bytes, tokens: Sequence[str | None], number: int, end: int, leading: int | None, reading: Reading
+) -> Iterable[int]:
+    token = tokens[number]
+    before_the_text = _SPECIAL.fullmatch(token or "") if leading is None else number < leading
+    if end == 0:
+        return [0] if before_the_text or (token is not None and token == reading.nothing) else []
+    if leading is not None and number < leading:
+        return []
+    if token is None:
+        return [0]
+    return reading.starts(text, token, end, number > 0 and tokens[number - 1] == "")
+
+
+def _as_text(text: bytes, token: str, end: int, after_empty: bool) -> Iterable[int]:
+    form = _BYTES_FORM.fullmatch(token)
+    if form:
+        return _literal(text, bytes.fromhex(form[1].replace("\\x", "")), end)
+    if not token:
+        return _within_character(text, end)
+    if _REPLACEMENT in token:
+        return _broken(text, token, end)
+    shown = _literal(text, token.encode(), end)
+    return [a + i for a in shown for i in range(len(token[0].encode()))] if after_empty else shown
+
+
+def _as_text_without_space(text: bytes, token: str, end: int, _: bool) -> Iterable[int]:
+    if not token:  # a space or a piece of a character, and nothing tells which
+        return []
+    return {*_as_text(text, token, end, False), *_as_text(text, f" {token}", end, False)}
+
+
+def _as_written(spell: Spell) -> Callable[[bytes, str, int, bool], Iterable[int]]:
+    def starts(text: bytes, token: str, end: int, _: bool) -> Iterable[int]:
+        spelled = spell(token)
+        if not spelled:
+            return []
+        begins_text = spelled[:1] == b" " and end == len(spelled) - 1 and text[:end] == spelled[1:]
+        return [0] if begins_text else _literal(text, spelled, end)
+
+    return starts
+
+
+def _literal(text: bytes, spelled: bytes, end: int) -> list[int]:
+    start = end - len(spelled)
+    return [start] if start >= 0 and text[start:end] == spelled else []
+
+
+def _broken(text: bytes, token: str, end: int) -> Iterable[int]:
+    count = token.count(_REPLACEMENT)
+    if count > MAX_BROKEN:
+        return []
+    most = len(token.encode())  # a replacement character takes three bytes, and stands for one to three
+    places = range(max(end - most, 0), end - most + 2 * count + 1)
+    return [start for start in places if text[start:end].decode(errors="replace") == token]
+
+
+def _within_character(text: bytes, end: int) -> Iterable[int]:
+    """A token of which nothing is shown ends inside a character, and begins there too, or where that begins."""
+    if end == len(text) or text[end] not in _CONTINUES:
+        return []
+    first = next(a for a in range(end - 1, -1, -1) if text[a] not in _CONTINUES)
+    return range(first, end)
+
+
+_READINGS = (
+    Reading(_as_text),
+    Reading(_as_written(spell_byte_level), spell_byte_level),
+    Reading(_as_written(spell_sentencepiece), spell_sentencepiece, "▁"),
+    Reading(_as_text_without_space, None, ""),
+)

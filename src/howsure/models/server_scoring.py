@@ -1,0 +1,239 @@
+"""Scoring by a server that gives the log-probabilities of a prompt's own tokens.
+
+Prefix and continuation are sent as one text, one request for each continuation, and tokenised by the server. Its tokens
+are laid along the text (`server_alignment`), and the boundary falls as it does for a local model: the tokens that all
+continuations share and that end before it are context; where one straddles it, everything from it on is scored.
+
+Whether a server can do this at all shows only when it is asked: many take the request, leave out what they do not know,
+and answer as if nothing were missing. One short probe decides it, before any work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
+from howsure.evidence import TokenLogprobs
+from howsure.measures.logprobs import check_logprobs
+from howsure.models.contract import Batch, Failure, ScoreItem, ScorePlan
+from howsure.models.retries import Fault
+from howsure.models.running import run_to_end, together
+from howsure.models.server_alignment import Aligned, align
+from howsure.models.server_client import Reply, ServerClient, tokens_used
+from howsure.models.server_evidence import Laid, evidence
+from howsure.models.server_protocols import ByEcho, ByPromptLogprobs, PromptProtocol, PromptTokens
+from howsure.models.text_boundary import utf8
+
+PROBE = "The capital of France is Paris, and my umbrella sings eleven."
+"""A text whose end is no model's first choice: likelier tokens in the place of its own give themselves away by that."""
+
+PROBE_NATS = 1.0
+"""At least one token of the probe must be less likely than this, or the numbers are not those of its own tokens."""
+
+ROUNDS_PER_BATCH = 4
+"""A batch holds this many requests for each that may run at a time, so that the last ones seldom run alone."""
+
+BYTES_PER_TOKEN = 4
+"""For the estimate of a plan only: about what English text takes."""
+
+_PROTOCOLS: tuple[PromptProtocol, ...] = (ByPromptLogprobs(), ByEcho())
+_REMEDY = "start vLLM, which gives them, or take a local model: hf:<repo or folder>"
+
+
+class Way(NamedTuple):
+    """How a server gives the log-probabilities of a prompt, and how many tokens it puts before every text."""
+
+    protocol: PromptProtocol
+    leading: int
+
+
+def plan(items: Sequence[ScoreItem], concurrency: int) -> ScorePlan:
+    """Neighbours together, up to a number of requests. Tokens are an estimate by bytes: only the server can count."""
+    refused = {i: reason for i, item in enumerate(items) if (reason := refusal(item)) is not None}
+    batches: list[Batch] = []
+    current: list[int] = []
+    for i in (i for i in range(len(items)) if i not in refused):
+        requests = sum(len(items[j].continuations) for j in [*current, i])
+        if current and requests > ROUNDS_PER_BATCH * concurrency:
+            batches.append(_batch(current, items))
+            current = []
+        current.append(i)
+    return ScorePlan([*batches, _batch(current, items)] if current else batches, refused)
+
+
+def refusal(item: ScoreItem) -> Failure | None:
+    """Why an item cannot be sent at all."""
+    if item.image is not None or not isinstance(item.prefix, str):
+        what = "an image" if item.image is not None else "a conversation"
+        return Failure("needs_local_model", f"a server cannot score after {what}; take a local model (hf:…) for that")
+    try:
+        texts = [utf8(item.prefix + continuation) for continuation in item.continuations]
+    except InputError as error:
+        return Failure("unreadable_text", str(error))
+    return None if all(texts) else Failure("no_context", "the text is empty, so a server has nothing to begin with")
+
+
+class ServerScorer:
+    """Asks for prompts' log-probabilities, in the way that the server was found to give them."""
+
+    def __init__(self, name: str, client: ServerClient, concurrency: int) -> None:
+        self.name = name
+        self.client = client
+        self.concurrency = concurrency
+        self._way: Way | None = None
+
+    @property
+    def url(self) -> str:
+        return self.client.endpoint.shown
+
+    def way(self) -> Way:
+        """How this server gives a prompt's log-probabilities, asked once; raises in one sentence if it does not."""
+        if self._way is None:
+            self._way = run_to_end(self._probe())
+        return self._way
+
+    def try_score(self, items: Sequence[ScoreItem], top_logprobs: int) -> list[list[TokenLogprobs] | Failure]:
+        results: dict[int, Any] = {i: refusal(item) for i, item in enumerate(items)}
+        todo = [i for i in results if results[i] is None]
+        if todo:
+            way = self.way()
+            results |= run_to_end(self._score({i: items[i] for i in todo}, way, top_logprobs))
+        return [results[i] for i in range(len(items))]
+
+    async def _score(self, items: dict[int, ScoreItem], way: Way, top: int) -> dict[int, list[TokenLogprobs] | Failure]:
+        laid: dict[int, dict[int, Laid]] = {i: {} for i in items}
+        failed: dict[int, Failure] = {}
+        todo = iter([(i, j) for i, item in items.items() for j in range(len(item.continuations))])
+
+        async def work(client: Any) -> None:
+            for i, j in todo:
+                if i in failed:
+                    continue
+                found = await self._lay(client, way, f"{items[i].prefix}{items[i].continuations[j]}", top, i + j)
+                if isinstance(found, Failure):
+                    failed[i] = found
+                else:
+                    laid[i][j] = found
+
+        async with self.client.open() as client:
+            await together([work(client) for _ in range(self.concurrency)])
+        return {i: failed[i] if i in failed else self._evidence(items[i], laid[i]) for i in items}
+
+    def _evidence(self, item: ScoreItem, laid: dict[int, Laid]) -> list[TokenLogprobs] | Failure:
+        try:
+            return evidence(str(item.prefix), [laid[j] for j in sorted(laid)])
+        except EvidenceError as error:
+            return Failure("bad_logprobs", f"{self.url} gave {self.client.endpoint.tidy(str(error))}")
+
+    async def _lay(self, client: Any, way: Way, text: str, top: int, spread: int) -> Laid | Failure:
+        bodies = []
+        for wish in way.protocol.requests(top):
+            reply = await self._complete(client, text, wish, spread)
+            if reply.fault is not None:
+                self.client.raise_if_hopeless(reply.fault, "completions")
+                return Failure("server_failed", reply.fault.reason)
+            bodies.append(reply.body)
+        try:
+            readings = way.protocol.read(bodies, top)
+            "".join(token for tokens in readings for token in tokens.all_texts()).encode()
+        except (msgspec.ValidationError, EvidenceError, UnicodeEncodeError) as error:
+            return Failure("bad_logprobs", f"{self.url} gave {self.client.unreadable(bodies[-1], error)}")
+        return await self._laid(client, way, text, readings, spread)
+
+    async def _laid(
+        self, client: Any, way: Way, text: str, readings: Sequence[PromptTokens], spread: int
+    ) -> Laid | Failure:
+        spelled = utf8(text)
+        found = next(((t, a) for t in readings if (a := align(spelled, t.texts, way.leading)) is not None), None)
+        if found is None or not found[1].is_exact:
+            named = await self._names(client, way, text, readings[0], spread)
+            found = (readings[0], named) if named is not None else found
+        if found is None:
+            shown = self.client.endpoint.tidy(" ".join(repr(t) for t in readings[0].texts[:6]))
+            return Failure("not_aligned", f"the tokens that {self.url} gave do not spell the text; they begin {shown}")
+        return Laid(spelled, *found)
+
+    async def _names(self, client: Any, way: Way, text: str, tokens: PromptTokens, spread: int) -> Aligned | None:
+        """The tokens as vLLM's vocabulary writes them, whose bytes are certain; None where it does not tell."""
+        if not isinstance(way.protocol, ByPromptLogprobs):
+            return None
+        import httpx2
+
+        async def send() -> Any:
+            body = {"model": self.client.model, "prompt": text, "return_token_strs": True}
+            return await client.post(f"{self.client.endpoint.root}/tokenize", cast_to=httpx2.Response, body=body)
+
+        reply = await self.client.ask(send, spread)
+        try:
+            told = msgspec.convert(None if reply.fault else reply.body, _Names)
+        except msgspec.ValidationError:
+            return None
+        same = [str(token_id) for token_id in told.tokens][1:] == list(tokens.keys)[1:]
+        return align(utf8(text), told.token_strs, way.leading) if same else None
+
+    async def _complete(self, client: Any, text: str, wish: dict[str, Any], spread: int) -> Reply:
+        async def send() -> Any:
+            return await client.completions.with_raw_response.create(
+                model=self.client.model, prompt=text, max_tokens=1, temperature=0, extra_body=wish
+            )
+
+        reply = await self.client.ask(send, spread)
+        self.client.counters.tokens_run += tokens_used(
+            reply.body.get("usage") if isinstance(reply.body, dict) else None
+        )
+        return reply
+
+    async def _probe(self) -> Way:
+        said, passing = [], True
+        async with self.client.open() as client:
+            for protocol in _PROTOCOLS:
+                reply = await self._complete(client, PROBE, protocol.requests(0)[0], 0)
+                found = self._refused(reply.fault) if reply.fault else self._judge(protocol, reply.body)
+                if isinstance(found, Way):
+                    return found
+                passing = passing and reply.fault is not None and reply.fault.passes
+                said.append(f"by {protocol.name} ({found})")
+        if passing:
+            raise ModelError(f"{self.name} could not be asked whether it can score: {reply.body.reason}")
+        raise MissingCapability(
+            f"{self.name} cannot score: {self.url} was asked for the log-probabilities of a prompt "
+            f"{' and '.join(said)}; {_REMEDY}"
+        )
+
+    def _refused(self, fault: Fault) -> str:
+        if fault.status != 404 or "model" in fault.reason.lower():
+            self.client.raise_if_hopeless(fault, "completions")
+        return fault.reason
+
+    def _judge(self, protocol: PromptProtocol, body: Any) -> Way | str:
+        """The way in which the probe was answered, or what is wrong with its answer."""
+        try:
+            for tokens in protocol.read([body], 0):
+                aligned = align(utf8(PROBE), tokens.texts)
+                if aligned is not None:
+                    _check_probe(tokens)
+                    return Way(protocol.settled(body), aligned.leading)
+        except (msgspec.ValidationError, EvidenceError, UnicodeEncodeError) as error:
+            return f"an answer without them: {self.client.unreadable(body, error)}"
+        return "tokens that do not spell the prompt"
+
+
+class _Names(msgspec.Struct):
+    tokens: list[int]
+    token_strs: list[str]
+
+
+def _check_probe(tokens: PromptTokens) -> None:
+    known = [value for value in tokens.logprobs[1:] if value is not None]
+    if len(known) != len(tokens.logprobs) - 1:
+        raise EvidenceError("log-probabilities are missing behind the first token")
+    if not (check_logprobs(known) < -PROBE_NATS).any():
+        raise EvidenceError("every token is said to be likely, so these are not the prompt's own tokens")
+
+
+def _batch(indices: Sequence[int], items: Sequence[ScoreItem]) -> Batch:
+    texts = [f"{items[i].prefix}{text}" for i in indices for text in items[i].continuations]
+    return Batch(tuple(indices), sum(-(-len(utf8(text)) // BYTES_PER_TOKEN) for text in texts))
