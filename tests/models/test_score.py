@@ -209,10 +209,10 @@ def test_out_of_memory_halves_the_batch_and_changes_nothing(tiny_folder: Path, m
     expected = model.try_score(items)
     whole = scoring.Scorer.run_packed
 
-    def cramped(self, items, wanted):
+    def cramped(self, items, wanted, pixels):
         if len(items) > 2:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-        return whole(self, items, wanted)
+        return whole(self, items, wanted, pixels)
 
     monkeypatch.setattr(scoring.Scorer, "run_packed", cramped)
     found = model.try_score(items)
@@ -223,7 +223,7 @@ def test_out_of_memory_halves_the_batch_and_changes_nothing(tiny_folder: Path, m
 def test_an_item_that_fits_no_memory_fails_by_name(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = howsure.load(f"hf:{tiny_folder}")
 
-    def none_left(self, items, wanted):
+    def none_left(self, items, wanted, pixels):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
 
     monkeypatch.setattr(scoring.Scorer, "run_packed", none_left)
@@ -234,7 +234,7 @@ def test_an_item_that_fits_no_memory_fails_by_name(tiny_folder: Path, monkeypatc
 def test_a_bug_is_not_taken_for_a_lack_of_memory(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = howsure.load(f"hf:{tiny_folder}")
 
-    def broken(self, items, wanted):
+    def broken(self, items, wanted, pixels):
         raise RuntimeError("shape mismatch")
 
     monkeypatch.setattr(scoring.Scorer, "run_packed", broken)

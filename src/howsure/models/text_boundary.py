@@ -14,10 +14,22 @@ from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError
+from howsure.models.images import Picture
+from howsure.models.safe_cut import can_be_cut, last_cut
 
 DOCUMENT_SEPARATOR = "<|endoftext|>"
 _PROBE = "Aé 🤖 x1\n"
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_AT_ONCE = 512
+"""Items that are given to the tokenizer in one call; it works on their texts in parallel."""
+
+
+class TextItem(NamedTuple):
+    """A prefix and its continuations. A framed prefix brings its own special tokens, as a chat template's text does."""
+
+    prefix: str
+    continuations: Sequence[str]
+    framed: bool = False
 
 
 class Encoded(NamedTuple):
@@ -27,11 +39,17 @@ class Encoded(NamedTuple):
     suffixes: tuple[tuple[int, ...], ...]
     suffix_bytes: tuple[tuple[bytes, ...] | None, ...]
     prefix_chars: int
+    image: Picture | None = None
 
     @property
     def tokens(self) -> int:
         """Tokens that must be run: the context once, each suffix without its last token."""
         return len(self.context) + sum(max(len(s) - 1, 0) for s in self.suffixes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The two parts of a row: context, and suffixes."""
+        return len(self.context), self.tokens - len(self.context)
 
     @property
     def span(self) -> int:
@@ -66,18 +84,71 @@ class TextEncoder:
         self._spellings: dict[int, bytes | None] = {}
         self._scheme = self._find_scheme()
         self.start_token: int | None = self._find_start()
+        self._cuts = self._scheme == "byte-level" and can_be_cut(tokenizer)
 
     def encode(self, prefix: str, continuations: Sequence[str], *, framed: bool = False) -> Encoded:
-        """Tokenise one item; an empty context is begun with the model's start token.
+        """Tokenise one item; an empty context is begun with the model's start token."""
+        found = self.encode_many([TextItem(prefix, continuations, framed)])[0]
+        if isinstance(found, InputError):
+            raise found
+        return found
 
-        A framed prefix brings its own special tokens, as what a chat template writes does.
+    def encode_many(self, items: Sequence[TextItem]) -> list[Encoded | InputError]:
+        """What `encode` gives for each item, in few calls of the tokenizer; the error where a text is unreadable."""
+        found: list[Encoded | InputError] = []
+        for start in range(0, len(items), _AT_ONCE):
+            found += self._encode_some(items[start : start + _AT_ONCE])
+        return found
+
+    def _encode_some(self, items: Sequence[TextItem]) -> list[Encoded | InputError]:
+        done: dict[int, Encoded | InputError] = {i: e for i, item in enumerate(items) if (e := _unreadable(item))}
+        cuts = {i: last_cut(item.prefix) for i, item in enumerate(items) if self._cuts and len(item.continuations) > 1}
+        done |= self._encode_cut(items, {i: cut for i, cut in cuts.items() if cut and i not in done})
+        for framed in (False, True):
+            rest = [i for i, item in enumerate(items) if i not in done and item.framed == framed]
+            texts = [[items[i].prefix + c for c in items[i].continuations] for i in rest]
+            rows = _regrouped(self.pieces([text for row in texts for text in row], framed=framed), texts)
+            done |= {i: self._assemble(utf8(items[i].prefix), (), 0, row) for i, row in zip(rest, rows, strict=True)}
+        return [done[i] for i in range(len(items))]
+
+    def _encode_cut(self, items: Sequence[TextItem], cuts: dict[int, int]) -> dict[int, Encoded]:
+        """Items whose prefix is tokenised once up to a safe cut, and only the rest with each continuation.
+
+        Left out are those whose tokens do not spell their text, byte for byte; they are tokenised whole.
         """
-        before = utf8(prefix)
-        texts = self.pieces([prefix + continuation for continuation in continuations], framed=framed)
-        shared = min((_tokens_within(text, len(before)) for text in texts), default=0)
+        heads = self._heads(items, cuts)
+        texts = [[items[i].prefix[cuts[i] :] + c for c in items[i].continuations] for i in heads]
+        rows = _regrouped(self.pieces([text for row in texts for text in row], framed=True), texts)
+        return {
+            i: self._assemble(utf8(items[i].prefix), ids, len(utf8(items[i].prefix[: cuts[i]])), row)
+            for (i, ids), row in zip(heads.items(), rows, strict=True)
+            if all(text.token_bytes is not None for text in row)
+        }
+
+    def _heads(self, items: Sequence[TextItem], cuts: dict[int, int]) -> dict[int, tuple[int, ...]]:
+        """The tokens of each prefix up to its cut, where they spell it."""
+        found = {}
+        for framed in (False, True):
+            chosen = [i for i in cuts if items[i].framed == framed]
+            texts = [items[i].prefix[: cuts[i]] for i in chosen]
+            for i, text, ids, added in zip(chosen, texts, *self._tokenise(texts, framed), strict=True):
+                leading, ids = _without_trailing(ids, added)
+                if self._spells(ids[leading:], text.encode()):
+                    found[i] = tuple(ids)
+        return found
+
+    def _spells(self, ids: Sequence[int], text: bytes) -> bool:
+        for token_id in set(ids).difference(self._spellings):
+            self._spelling(token_id)
+        spelled = list(map(self._spellings.__getitem__, ids))
+        return None not in spelled and b"".join(spelled) == text  # type: ignore[arg-type]
+
+    def _assemble(self, before: bytes, head: tuple[int, ...], skipped: int, texts: Sequence[Pieces]) -> Encoded:
+        """Find the boundary in texts that go on after `head`, which is `skipped` bytes of the prefix."""
+        shared = min((_tokens_within(text, len(before) - skipped) for text in texts), default=0)
         shared = min(shared, common_length([text.ids[:shared] for text in texts]))
-        covered = texts[0].ends[shared - 1] if texts and shared else 0
-        context = texts[0].ids[:shared] if texts else ()
+        covered = skipped + (texts[0].ends[shared - 1] if texts and shared else 0)
+        context = head + (texts[0].ids[:shared] if texts else ())
         if not context and self.start_token is not None:
             context = (self.start_token,)
         return Encoded(
@@ -89,20 +160,25 @@ class TextEncoder:
 
     def pieces(self, texts: Sequence[str], *, framed: bool = False) -> list[Pieces]:
         """The tokens of each text; tokens that the tokenizer puts after its end are taken off."""
-        if not texts:
-            return []
         spelled = [utf8(text) for text in texts]
-        found = self.tokenizer(
-            list(texts), return_special_tokens_mask=True, return_attention_mask=False, add_special_tokens=not framed
-        )
-        masks = [[0] * len(ids) for ids in found["input_ids"]] if framed else found["special_tokens_mask"]
-        rows = zip(texts, spelled, found["input_ids"], masks, strict=True)
+        rows = zip(texts, spelled, *self._tokenise(texts, framed), strict=True)
         return [self._pieces(*row, framed) for row in rows]
 
+    def _tokenise(self, texts: Sequence[str], framed: bool) -> tuple[list[list[int]], list[list[int]]]:
+        """The ids of each text, and which of them the tokenizer put there itself."""
+        if not texts:
+            return [], []
+        found = self.tokenizer(
+            list(texts),
+            return_special_tokens_mask=not framed,
+            return_attention_mask=False,
+            add_special_tokens=not framed,
+        )
+        masks = [[0] * len(ids) for ids in found["input_ids"]] if framed else found["special_tokens_mask"]
+        return found["input_ids"], masks
+
     def _pieces(self, text: str, spelled: bytes, ids: list[int], added: list[int], framed: bool) -> Pieces:
-        leading = next((i for i, flag in enumerate(added) if not flag), len(added))
-        while len(ids) > leading and added[len(ids) - 1]:
-            ids = ids[:-1]
+        leading, ids = _without_trailing(ids, added)
         silent = frozenset(i for i in range(len(ids)) if added[i])
         known = self._token_bytes(ids, spelled, silent)
         if known is not None:
@@ -190,6 +266,29 @@ def spell_sentencepiece(name: str) -> bytes:
     """The bytes of a token that a vocabulary writes as `▁the` or `<0xE2>`."""
     byte = _BYTE_TOKEN.fullmatch(name)
     return bytes([int(byte[1], 16)]) if byte else name.replace("▁", " ").encode("utf-8")
+
+
+def _unreadable(item: TextItem) -> InputError | None:
+    try:
+        for text in (item.prefix, *(item.prefix + continuation for continuation in item.continuations)):
+            utf8(text)
+    except InputError as error:
+        return error
+    return None
+
+
+def _regrouped(flat: Sequence[Pieces], rows: Sequence[Sequence[str]]) -> list[Sequence[Pieces]]:
+    ends = list(accumulate(map(len, rows)))
+    return [flat[end - len(row) : end] for end, row in zip(ends, rows, strict=True)]
+
+
+def _without_trailing(ids: list[int], added: list[int]) -> tuple[int, list[int]]:
+    """How many tokens the tokenizer put before the text, and the ids without those that it put after it."""
+    leading = next((i for i, flag in enumerate(added) if not flag), len(added))
+    end = len(ids)
+    while end > leading and added[end - 1]:
+        end -= 1
+    return leading, ids[:end]
 
 
 def _tokens_within(text: Pieces, boundary: int) -> int:

@@ -7,6 +7,7 @@ digit is what it would have been, and only its missing samples are written.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Protocol
 
 from howsure.runs.folder import RunWriter
@@ -43,13 +44,18 @@ def work_through(
     work: Callable[[tuple[int, ...]], list[Sample]],
     progress: Progress,
     what: str,
+    ahead: Callable[[tuple[int, ...]], None] | None = None,
 ) -> None:
-    """Run every batch that has a sample missing; `work` gives one sample for each index, in order."""
+    """Run every batch that has a sample missing; `work` gives one sample for each index, in order.
+
+    `ahead` hears of the next batch just before one is run.
+    """
     progress.start(what, len(ids), writer.samples)
+    todo = [batch for batch in batches if not all(ids[i] in writer.done for i in batch)]
     try:
-        for batch in batches:
-            if all(ids[i] in writer.done for i in batch):
-                continue
+        for batch, following in zip_longest(todo, todo[1:]):
+            if ahead is not None and following is not None:
+                ahead(following)
             missing = [sample for sample in work(batch) if sample.id not in writer.done]
             writer.append(missing)
             progress.advance(missing)

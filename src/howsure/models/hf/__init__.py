@@ -16,6 +16,7 @@ from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models import builtin
 from howsure.models.contract import (
     Answer,
+    Batch,
     Capability,
     Conversation,
     Counters,
@@ -27,7 +28,7 @@ from howsure.models.contract import (
     as_messages,
 )
 from howsure.models.names import ModelName
-from howsure.models.packing import plan_batches
+from howsure.models.packing import plan_batches, plan_rows
 from howsure.models.text_boundary import Encoded, TextEncoder
 
 CPU_TOKEN_BUDGET = 2048
@@ -57,9 +58,13 @@ class HFTextModel(Model):
 
     @classmethod
     def open(cls, name: ModelName, options: ModelOptions) -> HFTextModel:
-        from howsure.models.hf.loading import resolve
+        from howsure.models.hf.loading import reads_images, resolve
 
         source = resolve(name.target)
+        if reads_images(source):
+            from howsure.models.hf.image_text import HFImageTextModel
+
+            cls = HFImageTextModel
         return cls(str(name), lambda: source, name.adapter, options, built_in=False)
 
     # -- what is loaded when first needed ---------------------------------------------------------------------
@@ -78,32 +83,45 @@ class HFTextModel(Model):
     def encoder(self) -> TextEncoder:
         from howsure.models.hf.loading import load_tokenizer
 
-        return TextEncoder(load_tokenizer(self.source, self._options.trust_remote_code))
+        return TextEncoder(load_tokenizer(self._options.tokenizer or self.source, self._options.trust_remote_code))
 
     @cached_property
     def network(self) -> Any:
         from howsure.models.hf.loading import load_network
 
-        dtype = self._options.dtype or ("float32" if self.device == "cpu" else "auto")
+        self._announce_loading()
+        return load_network(self.source, self._adapter, self.dtype, self.device, self._options.trust_remote_code)
+
+    @property
+    def dtype(self) -> str:
+        return self._options.dtype or ("float32" if self.device == "cpu" else "auto")
+
+    def _announce_loading(self) -> None:
         if not self._built_in and self._options.announce is not None:
             self._options.announce(f"loading {self.name}")
-        return load_network(self.source, self._adapter, dtype, self.device, self._options.trust_remote_code)
 
     @cached_property
     def scorer(self) -> Any:
+        scorer = self._make_scorer()
+        if self._options.compile:
+            scorer.compile()
+        return scorer
+
+    def _make_scorer(self) -> Any:
         from howsure.models.hf.scoring import Scorer
 
         return Scorer(self.network, self.pad_id, self.counters)
 
     @cached_property
+    def whole_config(self) -> Any:
+        from howsure.models.hf.loading import load_config
+
+        return load_config(self.source, self._options.trust_remote_code)
+
+    @property
     def config(self) -> Any:
-        from transformers import AutoConfig
-
-        from howsure.models.hf.loading import explained
-
-        with explained(self.source, "configuration"):
-            found = AutoConfig.from_pretrained(self.source, trust_remote_code=self._options.trust_remote_code)
-        return found.get_text_config()
+        """The configuration of the language part."""
+        return self.whole_config.get_text_config()
 
     @property
     def pad_id(self) -> int:
@@ -128,47 +146,57 @@ class HFTextModel(Model):
     def load(self) -> None:
         _ = self.scorer
 
+    def close(self) -> None:
+        """Let go of the weights; the next use loads them again."""
+        for part in ("scorer", "network"):
+            self.__dict__.pop(part, None)
+        if "device" in self.__dict__ and self.device != "cpu":
+            import torch
+
+            torch.cuda.empty_cache()
+
     def fingerprint(self) -> dict[str, Any]:
         from howsure.models.hf.loading import resolve, weights_fingerprint
 
         out: dict[str, Any] = {"backend": "hf", "token_budget": self.token_budget, "device": self.device}
         if self._options.dtype is not None:
             out["dtype"] = self._options.dtype
+        if self._options.compile:
+            out["compile"] = True
         out |= builtin.fingerprint() if self._built_in else {"weights": weights_fingerprint(self.source)}
         if self._adapter is not None:
             out["adapter"] = weights_fingerprint(resolve(self._adapter))
+        if self._options.tokenizer is not None:
+            out["tokenizer"] = weights_fingerprint(resolve(self._options.tokenizer))
         return out
 
     # -- score ------------------------------------------------------------------------------------------------
 
     def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
-        sizes: list[int] = []
-        refused: dict[int, Failure] = {}
-        for i, item in enumerate(items):
-            encoded = self._encode(item)
-            sizes.append(0 if isinstance(encoded, Failure) else encoded.tokens)
-            if isinstance(encoded, Failure):
-                refused[i] = encoded
-        order = [i for i in range(len(items)) if i not in refused]
-        return ScorePlan(plan_batches(sizes, order, self.token_budget), refused)
+        found = [self._encode(item) for item in items]
+        refused = {i: e for i, e in enumerate(found) if isinstance(e, Failure)}
+        return ScorePlan(self._plan(found), refused)
+
+    def _plan(self, encoded: Sequence[Encoded | Failure]) -> list[Batch]:
+        """Batches of what can be run, by token budget."""
+        shapes = [(0, 0) if isinstance(e, Failure) else e.shape for e in encoded]
+        order = [i for i, e in enumerate(encoded) if isinstance(e, Encoded)]
+        return plan_rows(shapes, order, self.token_budget)
 
     def try_score(
         self, items: Sequence[ScoreItem], *, top_logprobs: int = 0, entropies: bool = False
     ) -> list[list[TokenLogprobs] | Failure]:
-        results: list[Any] = [self._encode(item) for item in items]
-        encoded = {i: e for i, e in enumerate(results) if isinstance(e, Encoded)}
-        sizes = [encoded[i].tokens if i in encoded else 0 for i in range(len(items))]
-        for batch in plan_batches(sizes, list(encoded), self.token_budget):
-            scored = self._score_batch([encoded[i] for i in batch.indices], top_logprobs, entropies)
+        encoded = [self._encode(item) for item in items]
+        results: list[Any] = list(encoded)
+        for batch in self._plan(encoded):
+            scored = self._score_batch([results[i] for i in batch.indices], top_logprobs, entropies)
             for i, result in zip(batch.indices, scored, strict=True):
                 results[i] = result
         return results
 
     def _encode(self, item: ScoreItem) -> Encoded | Failure:
-        text = item.prefix if isinstance(item.prefix, str) else None
         try:
-            prefix = self.prompt_text(item.prefix) if text is None else text
-            encoded = self.encoder.encode(prefix, item.continuations, framed=text is None)
+            encoded = self._encode_text(item)
         except InputError as error:
             return Failure("unreadable_text", str(error))
         if not encoded.context:
@@ -178,18 +206,41 @@ class HFTextModel(Model):
             return Failure("too_long", f"{encoded.span} tokens do not fit the model's context of {limit}")
         return encoded
 
+    def _encode_text(self, item: ScoreItem) -> Encoded:
+        if item.image is not None:
+            raise InputError(f"{self.name} reads text only, and the item has an image")
+        if isinstance(item.prefix, str):
+            return self.encoder.encode(item.prefix, item.continuations)
+        return self.encoder.encode(self.prompt_text(item.prefix), item.continuations, framed=True)
+
+    def _pixels(self, items: list[Encoded]) -> list[Any]:
+        """What the network sees beside the text; a `Failure` where an image cannot be used after all."""
+        return [None] * len(items)
+
     def _score_batch(self, items: list[Encoded], top: int, entropies: bool) -> list[list[TokenLogprobs] | Failure]:
+        pixels = self._pixels(items)
+        seen = {i: one for i, one in enumerate(pixels) if not isinstance(one, Failure)}
+        readouts = self._run([items[i] for i in seen], list(seen.values()), top, entropies)
+        found: list[Any] = list(pixels)
+        for i, readout in zip(seen, readouts, strict=True):
+            found[i] = readout if isinstance(readout, Failure) else self._evidence(items[i], readout)
+        return found
+
+    def _run(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Any]:
+        """Readouts; a batch that fits into no memory is run item by item, and what still does not fit fails alone."""
         from howsure.models.hf.scoring import Wanted, is_out_of_memory
 
+        if not items:
+            return []
         try:
-            readouts = self.scorer.run(items, Wanted(top, entropies))
+            return list(self.scorer.run(items, Wanted(top, entropies), pixels))
         except (MemoryError, RuntimeError) as error:
             if not (isinstance(error, MemoryError) or is_out_of_memory(error)):
                 raise
-            if len(items) == 1:
-                return [Failure("out_of_memory", f"{items[0].tokens} tokens do not fit into memory")]
-            return [r for item in items for r in self._score_batch([item], top, entropies)]
-        return [self._evidence(item, out) for item, out in zip(items, readouts, strict=True)]
+        if len(items) == 1:
+            return [Failure("out_of_memory", f"{items[0].tokens} tokens do not fit into memory")]
+        pairs = zip(items, pixels, strict=True)
+        return [found for item, seen in pairs for found in self._run([item], [seen], top, entropies)]
 
     def _evidence(self, item: Encoded, out: Any) -> list[TokenLogprobs] | Failure:
         evidence, start = [], 0
@@ -237,9 +288,15 @@ class HFTextModel(Model):
             if len(messages) == 1 and messages[0].role == "user":
                 return messages[0].content
             raise InputError(f"{self.name} has no chat template, so it takes one user message, which it continues")
-        plain = [{"role": m.role, "content": m.content} for m in messages]
+        return self._apply_template([{"role": m.role, "content": m.content} for m in messages])
+
+    def _apply_template(self, messages: list[dict[str, Any]], template: str | None = None) -> str:
         try:
-            return str(tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True))
+            return str(
+                self.encoder.tokenizer.apply_chat_template(
+                    messages, chat_template=template, tokenize=False, add_generation_prompt=True
+                )
+            )
         except Exception as error:
             raise InputError(f"{self.name}'s chat template refuses these messages: {error}") from error
 

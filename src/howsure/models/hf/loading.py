@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,15 +48,54 @@ def load_tokenizer(source: str, trust_remote_code: bool) -> Any:
         return AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
 
 
-def load_network(source: str, adapter: str | None, dtype: str, device: str, trust_remote_code: bool) -> Any:
-    """The causal language model, checked to be whole, in evaluation mode on its device."""
-    from transformers import AutoModelForCausalLM
+def load_config(source: str, trust_remote_code: bool) -> Any:
+    from transformers import AutoConfig
 
+    with explained(source, "configuration"):
+        return AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
+
+
+def reads_images(source: str) -> bool:
+    """Whether a checkpoint is an image-text model, by the kind that its configuration names."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+    with explained(source, "configuration"):
+        kind = cached_json(source, "config.json").get("model_type")
+    return kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+
+
+def cached_json(source: str, name: str) -> dict[str, Any]:
+    """A JSON file of a checkpoint; empty where there is none."""
+    from transformers.utils import cached_file
+
+    with quiet_transformers():
+        found = cached_file(source, name, _raise_exceptions_for_missing_entries=False)
+    if found is None:
+        return {}
+    try:
+        content = json.loads(Path(os.fspath(found)).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise WeightsError(f"{name} of {source} cannot be read: {error}") from error
+    return content if isinstance(content, dict) else {}
+
+
+def check_dtype(dtype: str) -> str:
     kinds = {"auto", "float32", "float16", "bfloat16", "float64"}
     if dtype not in kinds:
         raise InputError(f"dtype must be one of {', '.join(sorted(kinds))}, not {dtype!r}")
+    return dtype
+
+
+def load_network(
+    source: str, adapter: str | None, dtype: str, device: str, trust_remote_code: bool, images: bool = False
+) -> Any:
+    """The language model, checked to be whole, in evaluation mode on its device."""
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    check_dtype(dtype)
+    kind = AutoModelForImageTextToText if images else AutoModelForCausalLM
     with explained(source, "model"):
-        network, info = AutoModelForCausalLM.from_pretrained(
+        network, info = kind.from_pretrained(
             source,
             dtype=dtype,
             use_safetensors=True,

@@ -8,6 +8,7 @@ way is chosen by trying both on a small item when the model is loaded.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,9 @@ import torch
 from numpy.typing import NDArray
 
 from howsure.models.contract import Counters
+from howsure.models.hf import attention
+from howsure.models.hf.layout import Layout
+from howsure.models.hf.sight import Pixels, together
 from howsure.models.packing import PackedBatch, pack
 from howsure.models.text_boundary import Encoded
 
@@ -47,49 +51,70 @@ class Wanted(NamedTuple):
 
 
 class Scorer:
-    """Runs encoded items through one network."""
+    """Runs encoded items through one network.
 
-    def __init__(self, network: Any, pad_id: int, counters: Counters) -> None:
+    `pixels` are those of the items' images, in order; None for an item without one. `trial` is an item with an image
+    and its pixels, for a kind of network that is not known to pack well.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        pad_id: int,
+        counters: Counters,
+        layout: Layout | None = None,
+        trial: tuple[Encoded, Pixels] | None = None,
+    ) -> None:
         self.network = network
         self.pad_id = pad_id
         self.device = network.device
+        self.layout = layout or Layout()
         window = getattr(network.config.get_text_config(), "sliding_window", None)
         self.window: int | None = window if isinstance(window, int) else None
+        self._takes = frozenset(inspect.signature(network.forward).parameters)
+        self._plug_in()
         self.counters = Counters()  # the trial is not the user's work
-        self.way = "packed" if self._packing_agrees() else "plain"
+        self.way = "packed" if self._packing_agrees(trial) else "plain"
         self.counters = counters
 
-    def run(self, items: Sequence[Encoded], wanted: Wanted) -> list[Readout]:
+    def run(
+        self, items: Sequence[Encoded], wanted: Wanted, pixels: Sequence[Pixels | None] | None = None
+    ) -> list[Readout]:
         """One readout an item. Out of memory, the batch is halved until it fits."""
+        seen = list(pixels) if pixels is not None else [None] * len(items)
         longest = max(item.tokens for item in items)
         if self.way == "plain" or (self.window is not None and longest > self.window):
-            return [self.run_plain(item, wanted) for item in items]
+            return [self.run_plain(item, wanted, one) for item, one in zip(items, seen, strict=True)]
         try:
-            found: list[Readout] = self.run_packed(items, wanted)
+            found: list[Readout] = self.run_packed(items, wanted, seen)
             return found
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not is_out_of_memory(error) or len(items) == 1:
                 raise
         half = len(items) // 2
-        return self.run(items[:half], wanted) + self.run(items[half:], wanted)
+        return self.run(items[:half], wanted, seen[:half]) + self.run(items[half:], wanted, seen[half:])
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
-    def run_packed(self, items: Sequence[Encoded], wanted: Wanted) -> list[Readout]:
+    def run_packed(
+        self, items: Sequence[Encoded], wanted: Wanted, pixels: Sequence[Pixels | None] | None = None
+    ) -> list[Readout]:
+        seen = list(pixels) if pixels is not None else [None] * len(items)
         batch = pack(items, self.pad_id)
-        tokens = sum(len(row.ids) for row in batch.rows)
+        tokens = sum(row.tokens for row in batch.rows)
         self.counters.calls += 1
         self.counters.tokens_run += tokens
         self.counters.padding_run += batch.ids.size - tokens
         output = self.network.base_model(
             input_ids=self._tensor(batch.ids),
-            position_ids=self._tensor(batch.positions),
+            position_ids=self._tensor(self.layout.positions(batch, items, seen)),
             attention_mask=self._mask(batch),
             use_cache=False,
+            **self._images(seen),
         ).last_hidden_state
-        return [self._read(output[i], row.reads, row.targets, wanted) for i, row in enumerate(batch.rows)]
+        return self._read(output, batch, wanted)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
-    def run_plain(self, item: Encoded, wanted: Wanted) -> Readout:
+    def run_plain(self, item: Encoded, wanted: Wanted, seen: Pixels | None = None) -> Readout:
         parts = []
         for suffix in item.suffixes:
             if not suffix:
@@ -97,27 +122,58 @@ class Scorer:
             ids = np.array([*item.context, *suffix[:-1]], dtype=np.int64)
             self.counters.calls += 1
             self.counters.tokens_run += len(ids)
-            self.counters.head_rows_run += len(ids)
-            logits = self.network(input_ids=self._tensor(ids[None]), use_cache=False).logits[0, -len(suffix) :]
+            inputs = self._plain_inputs(item, len(ids), len(suffix), seen)
+            logits = self.network(input_ids=self._tensor(ids[None]), use_cache=False, **inputs).logits
+            self.counters.head_rows_run += logits.shape[1]
             places = torch.arange(len(suffix), device=self.device)
-            parts.append(_measure(logits, places, self._tensor(np.array(suffix)), wanted))
+            parts.append(_measure(logits[0, -len(suffix) :], places, self._tensor(np.array(suffix)), wanted))
         return _join(parts, wanted)
 
-    def _read(self, hidden: Any, reads: Any, targets: Any, wanted: Wanted) -> Readout:
+    def _plain_inputs(self, item: Encoded, length: int, reads: int, seen: Pixels | None) -> dict[str, Any]:
+        """What a network's own forward is told besides the tokens, as far as it wants to know."""
+        inputs = {**self._images([seen])}
+        if "logits_to_keep" in self._takes:
+            inputs["logits_to_keep"] = reads
+        if self.layout.image_token_id is None:
+            return inputs
+        if seen is not None and self.layout.family.grid_positions:
+            inputs["position_ids"] = self._tensor(self.layout.sequence_positions(item, length, seen))
+        types = self._tensor(self.layout.token_types(item, length)[None])
+        wanted = ("token_type_ids",) if self.layout.family.prefix_lm else ("token_type_ids", "mm_token_type_ids")
+        return inputs | {name: types for name in wanted if name in self._takes}
+
+    def _images(self, pixels: Sequence[Pixels | None]) -> dict[str, Any]:
+        present = [one for one in pixels if one is not None]
+        if not present:
+            return {}
+        self.counters.images_run += len(present)
+        return together(present, self.device)
+
+    def compile(self) -> None:
+        """Fuse what lies between the matrix products, layer by layer; without a cache, one compilation serves all."""
+        parts = [self.network.get_decoder(), getattr(self.network.base_model, "visual", None)]
+        for part in parts:
+            for layer in getattr(part, "layers", None) or getattr(part, "blocks", None) or ():
+                layer.compile()
+
+    def _read(self, hidden: Any, batch: PackedBatch, wanted: Wanted) -> list[Readout]:
         """Head and softmax for the places that are read, each place once, `HEAD_ROWS` at a time."""
+        length = batch.ids.shape[1]
+        reads = np.concatenate([row.reads + i * length for i, row in enumerate(batch.rows)])
+        targets = np.concatenate([row.targets for row in batch.rows])
         places, which = np.unique(reads, return_inverse=True)
         self.counters.head_rows_run += len(places)
-        parts, order = [], []
+        flat, parts, order = hidden.flatten(0, 1), [], []
         for start in range(0, len(places), HEAD_ROWS):
-            chosen = places[start : start + HEAD_ROWS]
-            logits = self._logits(hidden[self._tensor(chosen)])
+            logits = self._logits(flat[self._tensor(places[start : start + HEAD_ROWS])])
             here = np.flatnonzero((which >= start) & (which < start + HEAD_ROWS))
             order.append(here)
-            rows, wants = self._tensor(which[here] - start), self._tensor(targets[here])
-            parts.append(_measure(logits, rows, wants, wanted))
-        joined = _join(parts, wanted)
+            parts.append(_measure(logits, self._tensor(which[here] - start), self._tensor(targets[here]), wanted))
         back = np.argsort(np.concatenate(order)) if order else np.array([], dtype=np.int64)
-        return Readout.of(None if column is None else column[back] for column in joined)
+        columns = [None if column is None else column[back] for column in _join(parts, wanted)]
+        ends = np.cumsum([len(row.reads) for row in batch.rows])[:-1]
+        pieces = [[None] * len(batch.rows) if c is None else np.split(c, ends) for c in columns]
+        return [Readout.of(one) for one in zip(*pieces, strict=True)]
 
     def _logits(self, hidden: Any) -> Any:
         """The vocabulary head with what each family does to its output; the trial at load checks it."""
@@ -132,16 +188,31 @@ class Scorer:
         return logits
 
     def _mask(self, batch: PackedBatch) -> Any:
-        """A plain padding mask where rows are simple sequences; else the packed one, in the network's form."""
-        if batch.segments.max() <= 1:
+        """Nothing, a padding mask, the mask of the suffixes' rows, or the whole one: the least that is needed."""
+        if self.layout.simple(batch):
             return None if batch.segments.min() >= 0 else self._tensor((batch.segments >= 0).astype(np.int64))
-        visible = torch.from_numpy(batch.visible()).unsqueeze(1).to(self.device)
-        if self.network.config._attn_implementation == "sdpa":
+        if self.split_attention and self.layout.contexts_are_plain(batch):
+            return self._tensor(batch.visible(start=batch.split or 0)).unsqueeze(1)
+        visible = self._tensor(batch.visible(both_ways=self.layout.family.prefix_lm)).unsqueeze(1)
+        if self.takes_boolean:
             return visible
         additive = torch.zeros(visible.shape, dtype=self.network.dtype, device=self.device)
         return additive.masked_fill(~visible, torch.finfo(self.network.dtype).min)
 
-    def _packing_agrees(self) -> bool:
+    def _plug_in(self) -> None:
+        """Attention for packed rows, where the network takes its attention from outside."""
+        text = self.network.config.get_text_config()
+        self.takes_boolean = text._attn_implementation == "sdpa"
+        self.split_attention = self.takes_boolean
+        if not self.split_attention:
+            return
+        attention.register()
+        text._attn_implementation_internal = attention.BOTH_WAYS if self.layout.family.prefix_lm else attention.CAUSAL
+        vision = getattr(self.network.config, "vision_config", None)
+        if vision is not None and vision._attn_implementation == "sdpa" and self.layout.family.pieces:
+            vision._attn_implementation_internal = attention.IMAGES
+
+    def _packing_agrees(self, sighted: tuple[Encoded, Pixels] | None) -> bool:
         """A small trial, packed and plain: equal to rounding, or packing is not for this network.
 
         What could go wrong shows in the last suffix of a row (does it see its sisters? are its positions right?) and
@@ -151,11 +222,16 @@ class Scorer:
         ids = tuple((7 * i + 3) % vocabulary for i in range(12))
         wide, narrow = ids[:4], ids[9:11]
         trial = [_encoded(wide, ids[4:7], ids[7:9]), _encoded(narrow, ids[10:12])]
+        pixels: list[Pixels | None] = [None, None]
+        if sighted is not None:
+            context, pixels[0] = (*sighted[0].context, *wide), sighted[1]
+            trial[0] = _encoded(context, ids[4:7], ids[7:9])
         try:
-            packed = self.run_packed(trial, Wanted())
+            packed = self.run_packed(trial, Wanted(), pixels)
         except Exception:  # noqa: BLE001 - an unsuited network may refuse the mask in any way it likes
             return False
-        plain = [self.run_plain(_encoded(wide, ids[7:9]), Wanted()), self.run_plain(trial[1], Wanted())]
+        last = _encoded(trial[0].context, ids[7:9])
+        plain = [self.run_plain(last, Wanted(), pixels[0]), self.run_plain(trial[1], Wanted())]
         pairs = [(packed[0].logprobs[3:], plain[0].logprobs), (packed[1].logprobs, plain[1].logprobs)]
         gap = max(float(np.abs(a - b).max()) for a, b in pairs)
         return gap < TOLERANCE_NATS.get(self.network.dtype, HALF_PRECISION_TOLERANCE_NATS)

@@ -1,0 +1,145 @@
+"""Hugging Face image-text models: Qwen-VL, PaliGemma, SmolVLM, LLaVA and others; an image is encoded once an item."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+from howsure.errors import InputError
+from howsure.models.contract import Conversation, Failure, ScoreItem, as_messages
+from howsure.models.hf import HFTextModel
+from howsure.models.hf.layout import Layout
+from howsure.models.hf.sight import Pixels, Sight, ready_for
+from howsure.models.images import Picture
+from howsure.models.text_boundary import Encoded
+
+READERS = 8
+TRIAL_SIZE = (64, 48)
+
+
+class HFImageTextModel(HFTextModel):
+    """A model that reads text after an image; questions without an image are welcome too."""
+
+    @property
+    def takes_images(self) -> bool:
+        return True
+
+    @property
+    def takes_chat(self) -> bool:
+        return self.sight.chat_template is not None
+
+    @cached_property
+    def sight(self) -> Sight:
+        return Sight(self.source, self.whole_config, self.encoder.tokenizer, self._options.trust_remote_code)
+
+    @cached_property
+    def network(self) -> Any:
+        from howsure.models.hf.loading import load_network
+
+        self._announce_loading()
+        return load_network(
+            self.source, self._adapter, self.dtype, self.device, self._options.trust_remote_code, images=True
+        )
+
+    def _make_scorer(self) -> Any:
+        from howsure.models.hf.scoring import Scorer
+
+        layout = Layout.of(self.sight.family, self.sight.image_token_id, self.whole_config)
+        return Scorer(self.network, self.pad_id, self.counters, layout, self._trial())
+
+    def _trial(self) -> tuple[Encoded, Pixels] | None:
+        """An item with an image, for kinds that are not in the table; the others are known to pack."""
+        if self.sight.family.block is not None:
+            return None
+        from PIL import Image
+
+        blank = Image.new("RGB", TRIAL_SIZE, (90, 140, 30))
+        item = Encoded(self.sight.block(TRIAL_SIZE), (), (), 0)
+        return item, self.sight.pixels_of(blank, "of the trial at load")
+
+    # -- text around an image ---------------------------------------------------------------------------------
+
+    def _encode_text(self, item: ScoreItem) -> Encoded:
+        """The tokens of an item, those of its image in their place."""
+        family, sight = self.sight.family, self.sight
+        text, framed = self._text_of(item)
+        encoded = self.encoder.encode(text, item.continuations, framed=framed)
+        rows = (encoded.context, *encoded.suffixes)
+        expected = int(item.image is not None and family.image_text is not None)
+        if sum(row.count(sight.image_token_id) for row in rows) != expected:
+            raise InputError(f"the text itself holds {sight.image_token}, which stands for an image")
+        if item.image is None:
+            return encoded
+        block, context = sight.block((item.image.width, item.image.height)), encoded.context
+        place = context.index(sight.image_token_id) if expected else 0
+        return encoded._replace(
+            context=(*context[:place], *block, *context[place + expected :]),
+            image=item.image,
+        )
+
+    def _text_of(self, item: ScoreItem) -> tuple[str, bool]:
+        """The prefix with what stands for the image, and whether it brings its own special tokens."""
+        family = self.sight.family
+        if not isinstance(item.prefix, str):
+            return self.prompt_text(item.prefix, item.image), True
+        if family.begin_token:
+            return f"{self.encoder.tokenizer.bos_token}{item.prefix}", True
+        if item.image is None or family.image_text is None:
+            return item.prefix, False
+        return family.image_text.replace("{image}", self.sight.image_token) + item.prefix, False
+
+    def prompt_text(self, conversation: Conversation, image: Picture | None = None) -> str:
+        """A conversation through the chat template, with the image at the start of the first user message."""
+        messages = as_messages(conversation)
+        template = self.sight.chat_template
+        if template is None:
+            return super().prompt_text(conversation)
+        first = next((i for i, m in enumerate(messages) if m.role == "user"), 0)
+        seen = [{"type": "image"}] if image is not None else []
+        parts = [
+            {"role": m.role, "content": [*(seen if i == first else []), {"type": "text", "text": m.content}]}
+            for i, m in enumerate(messages)
+        ]
+        return self._apply_template(parts, template)
+
+    # -- looking ----------------------------------------------------------------------------------------------
+
+    def prefetch(self, items: Sequence[ScoreItem]) -> None:
+        """Read and prepare the images of the batch that comes next, while this one runs."""
+        _ = self.network  # loaded here, not by several readers at once
+        pictures = {item.image.path: item.image for item in items if item.image is not None}
+        self._ahead.append({path: self._readers.submit(self._look, picture) for path, picture in pictures.items()})
+
+    @cached_property
+    def _ahead(self) -> deque[dict[str, Future[Pixels | Failure]]]:
+        """What is being prepared, for the batch that runs and the next; older ones are forgotten."""
+        return deque(maxlen=2)
+
+    @cached_property
+    def _readers(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(READERS, thread_name_prefix="howsure-images")
+
+    def _pixels(self, items: list[Encoded]) -> list[Pixels | Failure | None]:
+        _ = self.network
+        started = [None if item.image is None else self._started(item.image) for item in items]
+        return [None if one is None else one.result() for one in started]
+
+    def _started(self, picture: Picture) -> Future[Pixels | Failure]:
+        known = (batch[picture.path] for batch in self._ahead if picture.path in batch)
+        return next(known, None) or self._readers.submit(self._look, picture)
+
+    def _look(self, picture: Picture) -> Pixels | Failure:
+        try:
+            return ready_for(self.sight.pixels(picture), self.network)
+        except InputError as error:
+            return Failure("unreadable_image", str(error))
+
+    def close(self) -> None:
+        if "_readers" in self.__dict__:
+            self._readers.shutdown(cancel_futures=True)
+        for part in ("_readers", "_ahead"):
+            self.__dict__.pop(part, None)
+        super().close()

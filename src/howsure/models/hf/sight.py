@@ -1,0 +1,140 @@
+"""Images for a network: how many tokens one takes, and its pixels as the network wants them.
+
+transformers' image processors do the work. Its whole processors are avoided where the kind of network is known: some
+cannot be opened without packages for video, which nothing here needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from howsure.errors import InputError
+from howsure.models.hf.families import Size, family_of
+from howsure.models.hf.loading import cached_json, explained
+from howsure.models.images import Picture
+
+Pixels = Mapping[str, Any]
+"""What an image processor gives for one image: tensors by name."""
+
+_NOT_FOR_THE_NETWORK = frozenset({"rows", "cols", "num_crops"})
+
+
+class Sight:
+    """The eyes of one image-text network."""
+
+    def __init__(self, source: str, config: Any, tokenizer: Any, trust_remote_code: bool = False) -> None:
+        self.config = config
+        self.tokenizer = tokenizer
+        self.family = family_of(config.model_type)
+        self._source = source
+        self._trust = trust_remote_code
+        self._blocks: dict[Size, tuple[int, ...]] = {}
+
+    @cached_property
+    def image_token_id(self) -> int:
+        for name in ("image_token_id", "image_token_index"):
+            found = getattr(self.config, name, None)
+            if isinstance(found, int):
+                return found
+        raise InputError(f"the configuration of {self._source} names no image token, so its images cannot be placed")
+
+    @cached_property
+    def image_token(self) -> str:
+        return str(self.tokenizer.convert_ids_to_tokens(self.image_token_id))
+
+    @cached_property
+    def image_processor(self) -> Any:
+        from transformers import AutoImageProcessor
+
+        with explained(self._source, "image processor"):
+            return AutoImageProcessor.from_pretrained(self._source, trust_remote_code=self._trust)
+
+    @cached_property
+    def chat_template(self) -> str | None:
+        """The tokenizer's, or the one that older checkpoints keep in a file for the processor."""
+        if self.tokenizer.chat_template is not None:
+            return str(self.tokenizer.chat_template)
+        found = cached_json(self._source, "chat_template.json").get("chat_template")
+        return found if isinstance(found, str) else None
+
+    def block(self, size: Size) -> tuple[int, ...]:
+        """The tokens that stand for an image of this size."""
+        if size not in self._blocks:
+            self._blocks[size] = self._find_block(size)
+        return self._blocks[size]
+
+    def _find_block(self, size: Size) -> tuple[int, ...]:
+        if self.family.block is None:
+            return self._block_of_processor(size)
+        if self.family.image_text is None:
+            return (self.image_token_id,) * len(self.family.block(self.config, self.image_processor, "x", size))
+        text = self.family.block(self.config, self.image_processor, self.image_token, size)
+        return tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _block_of_processor(self, size: Size) -> tuple[int, ...]:
+        """What the network's own processor writes in place of the image token, for a blank image of this size."""
+        from PIL import Image
+
+        blank = Image.new("RGB", size)
+        with explained(self._source, "processor"):
+            found = self._processor(text=[self.image_token], images=[[blank]])["input_ids"][0]
+        ids = [int(i) for i in found]
+        alone = list(self.tokenizer(self.image_token)["input_ids"])
+        before = alone.index(self.image_token_id)
+        after = len(alone) - before - 1
+        return tuple(ids[before : len(ids) - after])
+
+    @cached_property
+    def _processor(self) -> Any:
+        from transformers import AutoProcessor
+
+        with explained(self._source, "processor"):
+            return AutoProcessor.from_pretrained(self._source, trust_remote_code=self._trust)
+
+    def pixels(self, picture: Picture) -> Pixels:
+        """An image as the network takes it; raises in one sentence where the file has changed or cannot be used."""
+        return self.pixels_of(picture.load(), picture.path)
+
+    def pixels_of(self, image: Any, name: str) -> Pixels:
+        nested = self.config.model_type in ("idefics3", "smolvlm")
+        try:
+            found = self.image_processor(images=[[image]] if nested else [image], return_tensors="pt")
+        except Exception as error:  # processors raise anything at all for shapes that they cannot take
+            words = " ".join(str(error).split())[:200]
+            raise InputError(f"image {name} cannot be prepared for the model: {words}") from error
+        return {key: value for key, value in found.items() if key not in _NOT_FOR_THE_NETWORK}
+
+
+def together(rows: Sequence[Pixels], device: Any = "cpu") -> dict[str, Any]:
+    """The pixels of several images as one batch on a device: along the first axis, the others filled up with zeros."""
+    import torch
+
+    out = {}
+    for name in rows[0]:
+        tensors = [torch.as_tensor(row[name]).to(device, non_blocking=True) for row in rows]
+        shape = [max(sizes) for sizes in zip(*(tensor.shape[1:] for tensor in tensors), strict=True)]
+        out[name] = torch.cat([_filled(tensor, shape) for tensor in tensors])
+    return out
+
+
+def ready_for(pixels: Pixels, network: Any) -> Pixels:
+    """In the network's own precision, and where a GPU fetches them fastest; the network would convert them itself."""
+    import torch
+
+    pinned = network.device.type == "cuda"
+    out = {}
+    for name, value in pixels.items():
+        tensor = torch.as_tensor(value)
+        exact = tensor.to(network.dtype) if tensor.is_floating_point() else tensor
+        out[name] = exact.pin_memory() if pinned else exact
+    return out
+
+
+def _filled(tensor: Any, shape: Sequence[int]) -> Any:
+    if list(tensor.shape[1:]) == list(shape):
+        return tensor
+    wide = tensor.new_zeros((tensor.shape[0], *shape))
+    wide[tuple(slice(size) for size in tensor.shape)] = tensor
+    return wide
