@@ -11,18 +11,14 @@ import pytest
 
 import howsure
 from howsure.errors import InputError, RunMismatch
-from howsure.models.contract import Capability, Counters, Failure, Model, ScoreItem, ScorePlan
+from howsure.models.contract import ScoreItem
 from howsure.runs import Sample
 from howsure.studies.mcq.ask import to_sample
 from howsure.studies.mcq.data import Item, read_questions
 from howsure.studies.mcq.judge import judge
+from studies.on_paper import OnPaper, write
 
 GOOD = {"question": "the sky is", "choices": ["blue", "the dog"], "answer_index": 0}
-
-
-def write(path: Path, *lines: Any) -> Path:
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n")
-    return path
 
 
 @pytest.fixture
@@ -55,7 +51,10 @@ def questions(tmp_path: Path) -> Path:
         (GOOD | {"answer_index": "0"}, r"Expected `int`, got `str` - at `\$\.answer_index`"),
         (GOOD | {"answer_index": True}, r"Expected `int`, got `bool`"),
         (GOOD | {"answer_index": None}, r"Expected `int`, got `null`"),
-        (GOOD | {"image_path": "x.png"}, r"image_path 'x\.png' is no file, tried /.*/x\.png and /.*/x\.png \(--image-root"),
+        (
+            GOOD | {"image_path": "x.png"},
+            r"image_path 'x\.png' is no file, tried /.*/x\.png and /.*/x\.png \(--image-root",
+        ),
         (GOOD | {"image_path": " "}, "image_path is empty"),
         (GOOD | {"image_path": "a\0b.png"}, "is no file"),
         (GOOD | {"image_path": "x" * 5000}, "is no file"),
@@ -102,34 +101,6 @@ def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble(tmp_path: Path) 
 
 
 # -- scoring and judging ----------------------------------------------------------------------------------------
-
-
-class OnPaper(Model):
-    """A model whose probabilities stand in a table: one token a continuation."""
-
-    name = "on-paper"
-    capabilities = frozenset({Capability.SCORE})
-
-    def __init__(self, table: dict[str, float]) -> None:
-        self.table, self.counters = table, Counters()
-
-    def fingerprint(self) -> dict[str, Any]:
-        return {"table": {name: str(value) for name, value in self.table.items()}}
-
-    def plan_scores(self, items: Any) -> ScorePlan:
-        from howsure.models.contract import Batch
-
-        return ScorePlan([Batch(tuple(range(len(items))), len(items))], {})
-
-    def try_score(self, items: Any, *, top_logprobs: int = 0, entropies: bool = False) -> Any:
-        from howsure.evidence import TokenLogprobs
-
-        return [
-            Failure("too_long", "said so on paper")
-            if "fail" in item.prefix
-            else [TokenLogprobs((c,), np.array([self.table[c]])) for c in item.continuations]
-            for item in items
-        ]
 
 
 def test_figures_by_hand(tmp_path: Path) -> None:
@@ -222,6 +193,7 @@ def test_stopped_anywhere_and_resumed_it_ends_byte_for_byte_alike(
     expected = (tmp_path / "whole" / "summary.json").read_bytes()
     records = {s.id: s for s in howsure.Run(tmp_path / "whole").records()}
     lines = (tmp_path / "whole" / "samples.jsonl").read_bytes()
+    assert any(s.result["predicted_index_pmi"] is not None for s in records.values()), "with PMI, as it is by default"
     for cut in range(0, len(lines), len(lines) // 7):
         folder = tmp_path / f"cut-{cut}"
         folder.mkdir()
@@ -239,6 +211,8 @@ def test_another_prompt_model_or_file_is_another_run(tmp_path: Path, questions: 
     changes: list[tuple[Path, dict[str, Any], str]] = [
         (questions, {"max_samples": 3, "prompt": "Q: {question} A:"}, "options.prompt"),
         (questions, {"max_samples": 4}, "options.max_samples was 3, now 4"),
+        (questions, {"max_samples": 3, "pmi": False}, "options.pmi was True, now False"),
+        (questions, {"max_samples": 3, "batch_size": 2}, "options.batch_size was None, now 2"),
         (questions, {"max_samples": 3, "token_budget": 99}, "model.token_budget was 2048, now 99"),
         (write(tmp_path / "other.jsonl", GOOD), {"max_samples": 3}, "data.fingerprint"),
     ]

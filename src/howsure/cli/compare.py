@@ -14,7 +14,7 @@ from howsure.cli import common
 def compare(
     run_a: Annotated[Path, typer.Argument(help="Run folder of the first model, such as the older checkpoint.")],
     run_b: Annotated[Path, typer.Argument(help="Run folder of the second model.")],
-    flips: Annotated[int, typer.Option(help="How many flips of each kind to show.", min=0)] = 5,
+    flips: Annotated[int, typer.Option(help="How many flips of each kind to show.")] = 5,
     output_json: Annotated[
         Path | None, typer.Option(help="Write both runs' results and the comparison into this file.")
     ] = None,

@@ -54,7 +54,7 @@ def mcq(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Do the samples again that failed in this run folder.")
     ] = False,
-    flips: Annotated[int, typer.Option(help="With --model-b: how many flips of each kind to show.", min=0)] = 5,
+    flips: Annotated[int, typer.Option(help="With --model-b: how many flips of each kind to show.")] = 5,
     seed: common.Seed = 0,
     base_url: common.BaseUrl = None,
     device: common.Device = None,

@@ -67,7 +67,7 @@ def _p_value(p: float) -> str:
 
 
 def _print_flips(console: Console, words: str, flips: Sequence[dict[str, Any]], shown: int) -> None:
-    if not flips or not shown:
+    if not flips or shown < 1:
         return
     console.print()
     table = plain_table("moved", f"{words} ({len(flips)})", "A chose", "B chose")
