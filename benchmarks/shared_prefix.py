@@ -26,7 +26,7 @@ def cases() -> list[Case]:
 def _case(model: Any, name: str, prompt_tokens: int, choice_tokens: int) -> Case:
     import numpy as np
 
-    items = _items(prompt_tokens, choice_tokens)
+    items = made_items(prompt_tokens, choice_tokens, QUESTIONS)
     ours, theirs = _ours(model, items), _one_at_a_time(model, items)
     gap = max(float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True))
     assert gap < 1e-3, f"the contenders disagree by {gap}, so their speed cannot be compared"
@@ -48,7 +48,7 @@ def _case(model: Any, name: str, prompt_tokens: int, choice_tokens: int) -> Case
     return Case(f"shared prefix, {name}", contenders, notes)
 
 
-def _items(prompt_tokens: int, choice_tokens: int) -> list[tuple[str, list[str]]]:
+def made_items(prompt_tokens: int, choice_tokens: int, questions: int) -> list[tuple[str, list[str]]]:
     """Words that are one token each, so that the shape is what it says."""
     rng = random.Random(prompt_tokens)
     words = [
@@ -66,7 +66,7 @@ def _items(prompt_tokens: int, choice_tokens: int) -> list[tuple[str, list[str]]
         "paper",
     ]
     items = []
-    for _ in range(QUESTIONS):
+    for _ in range(questions):
         prompt = " ".join(["The", *rng.choices(words, k=prompt_tokens - 1)])
         openings = rng.sample(words, k=CHOICES)
         items.append((prompt, [" " + " ".join([w, *rng.choices(words, k=choice_tokens - 1)]) for w in openings]))
