@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import plain_table
+from howsure.report.tables import cut_to_fit, keep_whole, plain_table
 from howsure.report.text import percent, printable, signed_nats, signed_points
 
 _KINDS = {"right_to_wrong": "right in A, wrong in B", "wrong_to_right": "wrong in A, right in B"}
@@ -31,6 +31,7 @@ def print_comparison(console: Console, comparison: dict[str, Any], shown_flips: 
 def _table(comparison: dict[str, Any]) -> Table:
     a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
     table = plain_table("", "A", "B", "B − A (95% interval, paired)")
+    keep_whole(table, 0, 3)
     for place in (1, 2):
         table.columns[place].overflow = "fold"
     table.add_row("model", _name(a["model"]), _name(b["model"]), "")
@@ -70,11 +71,12 @@ def _print_flips(console: Console, words: str, flips: Sequence[dict[str, Any]], 
     if not flips or shown < 1:
         return
     console.print()
-    table = plain_table("moved", f"{words} ({len(flips)})", "A chose", "B chose")
-    for place in (1, 2, 3):
-        table.columns[place].no_wrap, table.columns[place].overflow = True, "ellipsis"
+    console.print(Text(f"{words}: {len(flips)}, by how far the right answer's margin moved"))
+    table = plain_table("moved", "question", "A chose", "B chose")
+    keep_whole(table, 0)
     for flip in flips[:shown]:
-        table.add_row(_moved(flip["moved_nats"]), *(_name(flip[name]) for name in ("question", "choice_a", "choice_b")))
+        texts = [cut_to_fit(flip[name]) for name in ("question", "choice_a", "choice_b")]
+        table.add_row(_moved(flip["moved_nats"]), *texts)
     console.print(table)
     if len(flips) > shown:
         console.print(Text(f"and {len(flips) - shown} more: --flips {len(flips)} shows all", style="dim"))

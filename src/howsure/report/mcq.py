@@ -9,8 +9,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import plain_table, print_summary
-from howsure.report.text import percent, printable, value_with_interval
+from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
+from howsure.report.text import percent, value_with_interval
 from howsure.runs import Run, Sample
 
 SHOWN_GROUPS = 30
@@ -108,16 +108,16 @@ def _coverages(selective: dict[str, Any]) -> str:
 
 def _groups(groups: Sequence[dict[str, Any]]) -> Table:
     table = plain_table("group", "questions", "accuracy", "margin", "surer than right")
-    table.columns[0].no_wrap, table.columns[0].overflow = True, "ellipsis"
+    keep_whole(table, 1, 2, 3, 4)
     for entry in groups[:SHOWN_GROUPS]:
         table.add_row(_group_name(entry["group"]), _scored(entry), _share(entry), *_means(entry))
     if len(groups) > SHOWN_GROUPS:
-        table.add_row(Text(f"and {len(groups) - SHOWN_GROUPS} more, in summary.json", style="dim"))
+        table.add_row(Text(f"and {len(groups) - SHOWN_GROUPS} more", style="dim"), "in summary.json")
     return table
 
 
 def _group_name(name: str | None) -> Text:
-    return Text("(no group)", style="dim") if name is None else Text(printable(name, one_line=True))
+    return Text("(no group)", style="dim") if name is None else cut_to_fit(name)
 
 
 def _scored(entry: dict[str, Any]) -> str:

@@ -21,6 +21,17 @@ def plain_table(*headers: str) -> Table:
     return Table(*headers, box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
 
 
+def cut_to_fit(text: object) -> Text:
+    """A cell from outside: safe, on one line, and the first to be cut where a table is too wide."""
+    return Text(printable(str(text), one_line=True), no_wrap=True, overflow="ellipsis")
+
+
+def keep_whole(table: Table, *places: int) -> None:
+    """Columns that are not to be broken; the others give way."""
+    for place in places:
+        table.columns[place].no_wrap = True
+
+
 def print_summary(
     console: Console,
     summary: dict[str, Any],

@@ -1,0 +1,130 @@
+"""A multiple-choice run and a comparison as they are printed."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import howsure
+from howsure.report.compare import mcnemar_in_words, print_comparison
+from howsure.report.mcq import confidence_in_words, print_mcq
+from howsure.report.text import signed_nats, signed_points
+from studies.on_paper import OnPaper, write
+
+HOSTILE = "\x1b[2Jwho [bold]was[/] it?"
+ROWS: list[dict[str, Any]] = [
+    {
+        "question": f"{i} {HOSTILE} {'and so on ' * 20}",
+        "choices": [f"yes{i} {HOSTILE}", f"no{i}"],
+        "answer_index": i % 2,
+        "group": f"{HOSTILE} a group with a name that is far too long for any table {i % 3}",
+    }
+    for i in range(12)
+]
+
+
+def model(sign: float, name: str) -> OnPaper:
+    table: dict[str, float | list[float]] = {}
+    for i, row in enumerate(ROWS):
+        gap = sign * (i - 5.5) / 4
+        table |= {f" {row['choices'][0]}": -3.0 + min(gap, 0), f" {row['choices'][1]}": -3.0 - max(gap, 0)}
+    return OnPaper(table, name=name)
+
+
+def printed(show: Any, width: int, *, terminal: bool = False) -> str:
+    stream, colours = io.StringIO(), "truecolor" if terminal else None
+    show(Console(file=stream, width=width, force_terminal=terminal, color_system=colours))
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("pair")
+    path = write(folder / "q.jsonl", *ROWS)
+    return howsure.mcq(path, model(1, "first"), model_b=model(-1, "second"), out=folder / "out")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_run_fits_its_width_and_says_it_in_words(pair: Any, width: int) -> None:
+    shown = printed(lambda console: print_mcq(console, *pair.a), width)
+    folder = next(i for i, line in enumerate(shown.splitlines()) if line.startswith("run folder"))
+    assert max(map(len, shown.splitlines()[:folder])) <= width
+    assert "\x1b" not in shown, "plain where the output is no terminal, whatever stands in the data"
+    for words in (
+        "accuracy", "mean margin", "coverage", "scored 12 of 12",
+        "sum of log-probabilities, decides", "mean per token", "mean per byte", "PMI", "chance",
+        "on average: it is", "than right", "smooth", "Brier", "AUROC", "of the surest 50%", "of the surest 80%",
+        "surer than right", "questions",
+    ):  # fmt: skip
+        assert words in " ".join(shown.split()), words
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_comparison_fits_its_width_and_shows_some_flips(pair: Any, width: int) -> None:
+    shown = printed(lambda console: print_comparison(console, pair.comparison, 2), width)
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) <= width
+    for words in ("A", "B − A", "first", "second", "accuracy", "mean margin", "right in A, wrong in B: 6,", "McNemar"):
+        assert words in " ".join(shown.split()), words
+    assert "and 4 more: --flips 6 shows all" in shown
+    none = printed(lambda console: print_comparison(console, pair.comparison, 0), width)
+    assert "right in A" not in none
+
+
+def test_hostile_text_is_not_obeyed_on_a_terminal(pair: Any) -> None:
+    for show in (
+        lambda console: print_mcq(console, *pair.a),
+        lambda console: print_comparison(console, pair.comparison, 5),
+    ):
+        shown = printed(show, 200, terminal=True)
+        assert "\x1b[2J" not in shown
+        assert "[bold]was[/]" in shown
+
+
+@pytest.mark.parametrize(
+    ("surplus", "low", "high", "words"),
+    [
+        (0.12, 0.04, 0.2, "80.0 % on average: it is 12.0 points surer than right (4.0 to 20.0)"),
+        (-0.12, -0.2, -0.04, "80.0 % on average: it is 12.0 points less sure than right (4.0 to 20.0)"),
+        (-0.12, -0.3, 0.06, "80.0 % on average: it is 12.0 points less sure than right (-6.0 to 30.0)"),
+        (0.0001, -0.1, 0.1, "80.0 % on average: it is as sure as it is right"),
+        (0.12, None, None, "80.0 % on average: it is 12.0 points surer than right"),
+    ],
+)
+def test_overconfidence_in_words(surplus: float, low: float | None, high: float | None, words: str) -> None:
+    entry = {"mean_confidence": 0.8, "overconfidence": surplus, "overconfidence_low": low, "overconfidence_high": high}
+    assert confidence_in_words(entry) == words
+
+
+def test_mcnemar_in_words() -> None:
+    def words(only_a: int, only_b: int, p: float) -> str:
+        return mcnemar_in_words({"mcnemar": {"only_a_correct": only_a, "only_b_correct": only_b, "p_value": p}})
+
+    assert words(0, 0, 1.0) == "no answer turned from right to wrong or back"
+    assert words(5, 3, 0.727).endswith("p = 0.727: chance alone could do this")
+    assert words(1, 20, 2e-5).endswith("p = 2.0e-05: more than chance explains, at the 5 % level")
+
+
+def test_differences_carry_sign_unit_and_interval() -> None:
+    assert signed_points(0.1, 0.02, 0.18) == "+10.0 points (+2.0 to +18.0)"
+    assert signed_points(-0.1) == "-10.0 points"
+    assert signed_nats(0.5222, -0.1, 1.0) == "+0.522 nats (-0.100 to +1.000)"
+    assert signed_points(None) == signed_nats(None) == "—"
+
+
+def test_what_is_missing_is_a_dash(tmp_path: Path) -> None:
+    """Nothing scored, then no PMI asked for."""
+    path = write(tmp_path / "q.jsonl", {"question": "fail", "choices": ["a", "b"], "answer_index": 0})
+    nothing = howsure.mcq(path, OnPaper({" a": -1.0, " b": -2.0}), out=tmp_path / "nothing")
+    shown = printed(lambda console: print_mcq(console, *nothing), 120)
+    assert "failed" in shown
+    assert "should it be so sure?" not in shown
+    path = write(tmp_path / "r.jsonl", {"question": "q", "choices": ["a", "b"], "answer_index": 0})
+    plain = howsure.mcq(path, OnPaper({" a": -1.0, " b": -2.0}), out=tmp_path / "plain", pmi=False)
+    shown = printed(lambda console: print_mcq(console, *plain), 120)
+    assert "not asked for" in shown
+    assert "AUROC — (all answers are alike)" in shown
