@@ -1,4 +1,4 @@
-"""Servers for the tests of the back ends: a real one, and one that misbehaves on purpose."""
+"""Servers for the tests of the back ends: real ones, and one that misbehaves on purpose."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from .llama_server import running_llama_server
 from .misbehaving_server import MisbehavingServer
+from .prompt_logprobs_server import PromptServer, running
 
 
 @pytest.fixture(scope="session")
@@ -15,6 +16,13 @@ def llama_server() -> Iterator[str]:
     """The base URL of a real llama.cpp server with SmolLM2."""
     with running_llama_server() as base_url:
         yield base_url
+
+
+@pytest.fixture(scope="session")
+def scoring_server(llama_server: str) -> Iterator[PromptServer]:
+    """A server that scores with SmolLM2's real numbers, after a begin token, and passes chat on to llama.cpp."""
+    with running(PromptServer(begin="<|endoftext|>", chat_url=llama_server)) as server:
+        yield server
 
 
 @pytest.fixture

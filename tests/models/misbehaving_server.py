@@ -1,7 +1,7 @@
-"""A loopback chat server that misbehaves as its script says, request by request.
+"""A loopback server that misbehaves as its script says, request by request.
 
 A behaviour is a function of the open connection. `MisbehavingServer.script` holds one for each request to
-come, and the last one stays; `by_prompt` instead chooses by the last message. Every request is recorded.
+come, and the last one stays; `by_prompt` instead chooses by the prompt or the last message. Every request is recorded.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class MisbehavingServer:
     def record(self, request: Request) -> Behaviour:
         with self._lock:
             self.requests.append(request)
-            prompt = request.body["messages"][-1]["content"]
+            prompt = request.body["messages"][-1]["content"] if "messages" in request.body else request.body["prompt"]
             if prompt in self.by_prompt:
                 return self.by_prompt[prompt]
             return self.script.pop(0) if len(self.script) > 1 else self.script[0]

@@ -24,7 +24,7 @@ def open_real(kind: str, request: pytest.FixtureRequest) -> Model:
         folder: Path = request.getfixturevalue("tiny_folder")
         return howsure.load(f"hf:{folder}")
     if kind == "openai":
-        return howsure.load("openai:smollm2", base_url=request.getfixturevalue("llama_server"))
+        return howsure.load("openai:smollm2", base_url=request.getfixturevalue("scoring_server").base_url)
     raise AssertionError(f"no real model is set up for back end {kind!r}: add one to this test")
 
 

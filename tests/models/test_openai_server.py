@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from howsure.errors import InputError, MissingCapability
-from howsure.models.contract import Answer, Capability
+from howsure.models.contract import Answer, Capability, ScoreItem
 from howsure.models.openai_server import OpenAIServer
 
 from .llama_server import CONTEXT_TOKENS
@@ -158,10 +158,21 @@ def test_the_probe_passes_where_log_probabilities_are_given(model: OpenAIServer)
 
 
 def test_it_can_generate_and_says_that_it_cannot_score(model: OpenAIServer) -> None:
-    assert model.capabilities == {Capability.GENERATE}
+    """llama.cpp takes both ways of asking for a prompt's log-probabilities, and gives only those of new tokens."""
     assert model.name == "openai:smollm2"
-    with pytest.raises(MissingCapability, match="'openai:smollm2' can only generate"):
-        model.score([("a", ["b"])])
+    model.require(Capability.SCORE, "mcq")
+    assert len(model.plan_scores([ScoreItem("a", ("b", "c"))]).batches) == 1
+    assert model.counters.calls == 0
+    for use in (model.load, model.fingerprint, lambda: model.score([("a", ["b"])])):
+        with pytest.raises(MissingCapability) as caught:
+            use()
+        assert str(caught.value) == (
+            f"openai:smollm2 cannot score: {model.base_url} was asked for the log-probabilities of a prompt "
+            "by prompt_logprobs (an answer without them: Object missing required field `prompt_logprobs` - at "
+            "`$.choices[0]`) and by echo (an answer without them: Object missing required field `tokens` - at "
+            "`$.choices[0].logprobs`); start vLLM, which gives them, or take a local model: hf:<repo or folder>"
+        )
+    assert model.generate(["Hello"], max_tokens=2)[0].failure is None
 
 
 def test_works_inside_a_running_event_loop_and_leaves_nothing_open(model: OpenAIServer) -> None:

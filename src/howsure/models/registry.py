@@ -61,8 +61,8 @@ BACK_ENDS: dict[str, BackEnd] = {
             _BOTH, _LOCAL, "local", _open_hf,
         ),
         BackEnd(
-            "openai", "openai:<model>", "an OpenAI-compatible server (--base-url): OpenAI, vLLM, llama.cpp, Ollama",
-            frozenset({Capability.GENERATE}), ("openai",), None, _open_openai,
+            "openai", "openai:<model>", "an OpenAI-compatible server (--base-url); vLLM and its like can score",
+            _BOTH, ("openai",), None, _open_openai,
         ),
     )
 }  # fmt: skip

@@ -38,7 +38,8 @@ class Reading(NamedTuple):
     """One way of reading tokens."""
 
     starts: Callable[[bytes, str, int, bool], Iterable[int]]
-    """Where a token may begin that ends at a given place of the text; told whether the token before it is empty."""
+    """Where a token may begin that ends at a given place of the text; the last argument says whether the token before
+    it may hide a piece of a character."""
     spell: Spell | None = None
     """How a token is spelled that is written as the vocabulary writes it."""
     nothing: str | None = None
@@ -52,10 +53,20 @@ class Aligned(NamedTuple):
     leading: int
     spell: Spell | None = None
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether every token ends in one place only."""
-        return all(earliest == latest for earliest, latest in self.ends)
+    def within(self, boundary: int) -> int | None:
+        """How many tokens end at or before a place, or None where that cannot be told.
+
+        Before the text, these are only the tokens that the server put there.
+        """
+        if boundary == 0:
+            return self.leading
+        count = sum(latest <= boundary for _, latest in self.ends)
+        straddles = count < len(self.ends) and self.ends[count][0] <= boundary
+        return None if straddles else count
+
+    def settles(self, boundary: int) -> bool:
+        """Whether the boundary is certain, and what each token behind the first spells."""
+        return self.within(boundary) is not None and all(earliest == latest for earliest, latest in self.ends[1:])
 
     def token_bytes(self, text: bytes) -> tuple[bytes | None, ...]:
         """What each token spells, where that is known."""
@@ -72,12 +83,33 @@ def align(text: bytes, tokens: Sequence[str | None], leading: int | None = None)
     >>> align("né!".encode(), ["<s>", "n", "é!"])[:2]
     (((0, 0), (1, 1), (4, 4)), 1)
     """
+    if _hides_too_much(tokens, leading):
+        return None
     for reading in _READINGS:
         ends = _ends(text, tokens, leading, reading)
         if ends is not None:
             found = sum(end == (0, 0) for end in ends) if leading is None else leading
-            return Aligned(ends, found, reading.spell)
+            return Aligned(_doubt_first(ends, tokens, leading), found, reading.spell)
     return None
+
+
+def _doubt_first(
+    ends: tuple[tuple[int, int], ...], tokens: Sequence[str | None], leading: int | None
+) -> tuple[tuple[int, int], ...]:
+    """An unknown first token takes up whatever the second does not show, so its end is not certain by that."""
+    return ((1, ends[0][1]), *ends[1:]) if leading == 0 and tokens[0] is None else ends
+
+
+def _hides_too_much(tokens: Sequence[str | None], leading: int | None) -> bool:
+    """Whether tokens of which nothing is shown may hide more than a piece of one character.
+
+    A token that ends one character and begins the next shows as U+FFFD elsewhere; and a first token that is unknown
+    would take up whatever they hide.
+    """
+    if "" not in tokens[max(leading or 0, 1) :]:
+        return False
+    broken = any(token is not None and _REPLACEMENT in token for token in tokens)
+    return broken or (tokens[0] is None and leading == 0)
 
 
 def _ends(
@@ -112,10 +144,11 @@ def _starts(
         return []
     if token is None:
         return [0]
-    return reading.starts(text, token, end, number > 0 and tokens[number - 1] == "")
+    before = tokens[number - 1] if number else "<s>"
+    return reading.starts(text, token, end, before == "" or (before is None and leading == 0))
 
 
-def _as_text(text: bytes, token: str, end: int, after_empty: bool) -> Iterable[int]:
+def _as_text(text: bytes, token: str, end: int, after_hidden: bool) -> Iterable[int]:
     form = _BYTES_FORM.fullmatch(token)
     if form:
         return _literal(text, bytes.fromhex(form[1].replace("\\x", "")), end)
@@ -124,7 +157,7 @@ def _as_text(text: bytes, token: str, end: int, after_empty: bool) -> Iterable[i
     if _REPLACEMENT in token:
         return _broken(text, token, end)
     shown = _literal(text, token.encode(), end)
-    return [a + i for a in shown for i in range(len(token[0].encode()))] if after_empty else shown
+    return [a + i for a in shown for i in range(len(token[0].encode()))] if after_hidden else shown
 
 
 def _as_text_without_space(text: bytes, token: str, end: int, _: bool) -> Iterable[int]:
@@ -170,5 +203,5 @@ _READINGS = (
     Reading(_as_text),
     Reading(_as_written(spell_byte_level), spell_byte_level),
     Reading(_as_written(spell_sentencepiece), spell_sentencepiece, "▁"),
-    Reading(_as_text_without_space, None, ""),
+    Reading(_as_text_without_space),
 )

@@ -16,8 +16,8 @@ from howsure.models.text_boundary import common_length, utf8
 
 _UNCERTAIN = Failure(
     "not_aligned",
-    "the boundary falls among tokens that are pieces of a character, and their texts do not tell which of them "
-    "belong to the prefix",
+    "the texts of the server's tokens do not tell how many of them belong to the prefix; vLLM, which can be asked for "
+    "their bytes, or a local model (hf:…) can score this",
 )
 _NO_CONTEXT = Failure(
     "no_context",
@@ -51,21 +51,12 @@ def evidence(prefix: str, texts: Sequence[Laid]) -> list[TokenLogprobs] | Failur
 
 def _shared(texts: Sequence[Laid], boundary: int) -> int | None:
     """How many tokens are context for all; None where that cannot be told."""
-    counts = [_within(text.aligned, boundary) for text in texts]
+    counts = [text.aligned.within(boundary) for text in texts]
     if None in counts:
         return None
     least = min(count for count in counts if count is not None)
     rows = [tuple(zip(text.tokens.keys, text.aligned.ends, strict=True))[:least] for text in texts]
     return min(least, common_length(rows))
-
-
-def _within(aligned: Aligned, boundary: int) -> int | None:
-    """How many tokens end at or before the boundary; before a text, only those that the server put there."""
-    if boundary == 0:
-        return aligned.leading
-    count = sum(latest <= boundary for _, latest in aligned.ends)
-    straddles = count < len(aligned.ends) and aligned.ends[count][0] <= boundary
-    return None if straddles else count
 
 
 def _continuation(text: Laid, shared: int, prefix_chars: int) -> TokenLogprobs:

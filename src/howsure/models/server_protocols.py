@@ -47,7 +47,8 @@ class ByPromptLogprobs(msgspec.Struct, frozen=True):
     def requests(self, top_logprobs: int) -> list[dict[str, Any]]:
         """What to add to the request for a completion; several where one answer cannot tell everything."""
         widths = [top_logprobs] if self.tells_ids or not top_logprobs else [0, top_logprobs]
-        return [{"prompt_logprobs": width, "return_token_ids": True} for width in widths]
+        # The echo tells the text of the first token, for which there is nothing in `prompt_logprobs`.
+        return [{"prompt_logprobs": width, "return_token_ids": True, "echo": True, "logprobs": 0} for width in widths]
 
     def read(self, bodies: Sequence[Any], top_logprobs: int) -> list[PromptTokens]:
         """What the answers may mean, likeliest first; raises `ValidationError` or `EvidenceError` with the place."""
@@ -58,9 +59,10 @@ class ByPromptLogprobs(msgspec.Struct, frozen=True):
         ids = _own_ids(replies[0])
         entries = [None if row is None else row[token_id] for row, token_id in zip(own, ids, strict=True)]
         top = tuple(_likeliest(row, top_logprobs) for row in rows) if top_logprobs else None
-        texts = tuple(None if entry is None else entry.decoded_token for entry in entries)
+        texts = [None if entry is None else entry.decoded_token for entry in entries]
+        texts[:1] = [_echoed_first(replies[0].logprobs) if text is None else text for text in texts[:1]]
         logprobs = tuple(None if entry is None else entry.logprob for entry in entries)
-        return [PromptTokens(tuple(ids), texts, logprobs, top)]
+        return [PromptTokens(tuple(ids), tuple(texts), logprobs, top)]
 
     def settled(self, body: Any) -> ByPromptLogprobs:
         """The protocol as this server speaks it, by one of its answers."""
@@ -119,6 +121,12 @@ def _only(row: dict[str, _Entry] | None, place: int) -> str:
     return next(iter(row))
 
 
+def _echoed_first(columns: Any) -> str | None:
+    tokens = columns.get("tokens") if isinstance(columns, dict) else None
+    first = tokens[0] if isinstance(tokens, list) and tokens else None
+    return first if isinstance(first, str) else None
+
+
 def _likeliest(row: dict[str, _Entry] | None, count: int) -> Alternatives:
     """The prompt's own token is listed beyond the `count` likeliest ones where it is not among them."""
     pairs = [(entry.decoded_token or "", entry.logprob) for entry in (row or {}).values()]
@@ -145,6 +153,7 @@ class _Entry(msgspec.Struct):
 class _VLLMChoice(msgspec.Struct):
     prompt_logprobs: list[dict[str, _Entry] | None]
     prompt_token_ids: list[int] | None = None
+    logprobs: Any = None
 
 
 class _VLLMReply(msgspec.Struct):

@@ -43,6 +43,17 @@ _PROTOCOLS: tuple[PromptProtocol, ...] = (ByPromptLogprobs(), ByEcho())
 _REMEDY = "start vLLM, which gives them, or take a local model: hf:<repo or folder>"
 
 
+class Pair(NamedTuple):
+    """What one request is about."""
+
+    prefix: str
+    continuation: str
+
+    @property
+    def text(self) -> str:
+        return self.prefix + self.continuation
+
+
 class Way(NamedTuple):
     """How a server gives the log-probabilities of a prompt, and how many tokens it puts before every text."""
 
@@ -112,7 +123,7 @@ class ServerScorer:
             for i, j in todo:
                 if i in failed:
                     continue
-                found = await self._lay(client, way, f"{items[i].prefix}{items[i].continuations[j]}", top, i + j)
+                found = await self._lay(client, way, Pair(str(items[i].prefix), items[i].continuations[j]), top)
                 if isinstance(found, Failure):
                     failed[i] = found
                 else:
@@ -128,10 +139,10 @@ class ServerScorer:
         except EvidenceError as error:
             return Failure("bad_logprobs", f"{self.url} gave {self.client.endpoint.tidy(str(error))}")
 
-    async def _lay(self, client: Any, way: Way, text: str, top: int, spread: int) -> Laid | Failure:
+    async def _lay(self, client: Any, way: Way, pair: Pair, top: int) -> Laid | Failure:
         bodies = []
         for wish in way.protocol.requests(top):
-            reply = await self._complete(client, text, wish, spread)
+            reply = await self._complete(client, pair.text, wish)
             if reply.fault is not None:
                 self.client.raise_if_hopeless(reply.fault, "completions")
                 return Failure("server_failed", reply.fault.reason)
@@ -141,22 +152,21 @@ class ServerScorer:
             "".join(token for tokens in readings for token in tokens.all_texts()).encode()
         except (msgspec.ValidationError, EvidenceError, UnicodeEncodeError) as error:
             return Failure("bad_logprobs", f"{self.url} gave {self.client.unreadable(bodies[-1], error)}")
-        return await self._laid(client, way, text, readings, spread)
+        return await self._laid(client, way, pair, readings)
 
-    async def _laid(
-        self, client: Any, way: Way, text: str, readings: Sequence[PromptTokens], spread: int
-    ) -> Laid | Failure:
-        spelled = utf8(text)
+    async def _laid(self, client: Any, way: Way, pair: Pair, readings: Sequence[PromptTokens]) -> Laid | Failure:
+        spelled = utf8(pair.text)
         found = next(((t, a) for t in readings if (a := align(spelled, t.texts, way.leading)) is not None), None)
-        if found is None or not found[1].is_exact:
-            named = await self._names(client, way, text, readings[0], spread)
+        if found is None or not found[1].settles(len(utf8(pair.prefix))):
+            named = await self._names(client, way, pair.text, readings[0])
             found = (readings[0], named) if named is not None else found
         if found is None:
-            shown = self.client.endpoint.tidy(" ".join(repr(t) for t in readings[0].texts[:6]))
+            known = [token for token in readings[0].texts if token is not None]
+            shown = self.client.endpoint.tidy(" ".join(map(repr, known[:6])))
             return Failure("not_aligned", f"the tokens that {self.url} gave do not spell the text; they begin {shown}")
         return Laid(spelled, *found)
 
-    async def _names(self, client: Any, way: Way, text: str, tokens: PromptTokens, spread: int) -> Aligned | None:
+    async def _names(self, client: Any, way: Way, text: str, tokens: PromptTokens) -> Aligned | None:
         """The tokens as vLLM's vocabulary writes them, whose bytes are certain; None where it does not tell."""
         if not isinstance(way.protocol, ByPromptLogprobs):
             return None
@@ -166,7 +176,7 @@ class ServerScorer:
             body = {"model": self.client.model, "prompt": text, "return_token_strs": True}
             return await client.post(f"{self.client.endpoint.root}/tokenize", cast_to=httpx2.Response, body=body)
 
-        reply = await self.client.ask(send, spread)
+        reply = await self.client.ask(send, self.client.counters.calls)
         try:
             told = msgspec.convert(None if reply.fault else reply.body, _Names)
         except msgspec.ValidationError:
@@ -174,13 +184,13 @@ class ServerScorer:
         same = [str(token_id) for token_id in told.tokens][1:] == list(tokens.keys)[1:]
         return align(utf8(text), told.token_strs, way.leading) if same else None
 
-    async def _complete(self, client: Any, text: str, wish: dict[str, Any], spread: int) -> Reply:
+    async def _complete(self, client: Any, text: str, wish: dict[str, Any]) -> Reply:
         async def send() -> Any:
             return await client.completions.with_raw_response.create(
                 model=self.client.model, prompt=text, max_tokens=1, temperature=0, extra_body=wish
             )
 
-        reply = await self.client.ask(send, spread)
+        reply = await self.client.ask(send, self.client.counters.calls)
         self.client.counters.tokens_run += tokens_used(
             reply.body.get("usage") if isinstance(reply.body, dict) else None
         )
@@ -190,7 +200,7 @@ class ServerScorer:
         said, passing = [], True
         async with self.client.open() as client:
             for protocol in _PROTOCOLS:
-                reply = await self._complete(client, PROBE, protocol.requests(0)[0], 0)
+                reply = await self._complete(client, PROBE, protocol.requests(0)[0])
                 found = self._refused(reply.fault) if reply.fault else self._judge(protocol, reply.body)
                 if isinstance(found, Way):
                     return found
