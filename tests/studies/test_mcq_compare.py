@@ -152,12 +152,13 @@ def test_fewer_questions_or_another_order_are_refused(tmp_path: Path, runs: tupl
 def test_other_prompts_are_refused(tmp_path: Path, runs: tuple[Path, Path], data: Path) -> None:
     howsure.mcq(data, AFTER, out=tmp_path / "prompt", prompt="Q: {question} A:")
     with pytest.raises(
-        InputError, match=r"asked in different ways.*prompt is '{question}\\nAnswer:' in .*before and 'Q:"
+        InputError,
+        match=r"asked in different ways.*before with prompt '{question}\\nAnswer:', .*prompt with prompt 'Q:",
     ):
         howsure.compare(runs[0], tmp_path / "prompt")
     table = {name.strip(): value for name, value in AFTER.table.items()}
     howsure.mcq(data, OnPaper(table, chat=True), out=tmp_path / "chat", chat=True, prompt="{question}\nAnswer:")
-    with pytest.raises(InputError, match="chat is False in .* and True in"):
+    with pytest.raises(InputError, match="before with chat False, .*chat with chat True"):
         howsure.compare(runs[0], tmp_path / "chat")
 
 

@@ -186,3 +186,36 @@ def test_a_dry_run_counts_images(tmp_path: Path) -> None:
     png(tmp_path / "x.png")
     path = write(tmp_path / "q.jsonl", GOOD | {"image_path": "x.png"}, GOOD)
     assert prepare(path, OnPaper(TABLE, images=True)).cost()["images"] == 1
+
+
+def test_a_real_image_text_model_from_file_to_summary(tmp_path: Path) -> None:
+    from tiny_vision import build_vision, picture
+
+    for i, width in enumerate((40, 64, 40)):
+        picture(tmp_path / f"{i}.png", width, 56, seed=i)
+    rows = [GOOD | {"question": f"what is it, {i}?", "image_path": f"{i}.png"} for i in range(3)]
+    path = write(tmp_path / "q.jsonl", *rows, GOOD)
+    model = howsure.load(f"hf:{build_vision('qwen3_vl', tmp_path / 'model')}")
+    result = howsure.mcq(path, model, out=tmp_path / "run")
+    assert result.summary["coverage"]["text"] == "scored 4 of 4"
+    assert model.counters.images_run == 3, "each image once, however many choices, and none for PMI"
+    same = howsure.mcq(write(tmp_path / "r.jsonl", rows[0] | {"image_path": "1.png"}), model, out=tmp_path / "other")
+    here, there = (found.samples[0].result["log_likelihoods"] for found in (result, same))
+    assert here != pytest.approx(there, abs=1e-3), "another image, another answer"
+    (tmp_path / "2.png").rename(tmp_path / "away.png")
+    prepared = howsure.mcq(path, model, out=tmp_path / "less", skip_bad=True)
+    assert prepared.summary["coverage"]["text"] == "scored 3 of 4; 1 missing: 1 bad line"
+
+
+def test_an_image_that_is_lost_during_the_run_fails_alone(tmp_path: Path) -> None:
+    from howsure.studies.mcq import carry_out, prepare
+    from tiny_vision import build_vision, picture
+
+    for i in range(2):
+        picture(tmp_path / f"{i}.png", 40, 56, seed=i)
+    path = write(tmp_path / "q.jsonl", *[GOOD | {"image_path": f"{i}.png"} for i in range(2)])
+    prepared = prepare(path, f"hf:{build_vision('qwen3_vl', tmp_path / 'model')}")
+    (tmp_path / "1.png").unlink()
+    result = carry_out(prepared, path, out=tmp_path / "run")
+    assert [sample.reason for sample in result.samples] == [None, "unreadable_image"]
+    assert result.summary["total_count"] == 2

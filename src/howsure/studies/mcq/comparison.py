@@ -83,13 +83,13 @@ def read_side(run: RunLike) -> Side:
 
 def check_comparable(a: Side, b: Side) -> None:
     first, second = a.run.manifest.identity, b.run.manifest.identity
-    for name in _SAME_PROMPT:
-        one, other = first.options.get(name), second.options.get(name)
-        if one != other:
-            raise InputError(
-                f"the runs were asked in different ways, so a difference would say nothing of the models: "
-                f"{name} is {one!r} in {a.run.path} and {other!r} in {b.run.path}"
-            )
+    differing = [name for name in _SAME_PROMPT if first.options.get(name) != second.options.get(name)]
+    if differing:
+        one, other = ([f"{name} {side.options.get(name)!r}" for name in differing] for side in (first, second))
+        raise InputError(
+            f"the runs were asked in different ways, so that their difference says nothing of the models: "
+            f"{a.run.path} with {', '.join(one)}, {b.run.path} with {', '.join(other)}"
+        )
     problem = _other_items(a.samples, b.samples)
     if problem is None and first.data.get("fingerprint") != second.data.get("fingerprint"):
         problem = "their groups are not the same"
