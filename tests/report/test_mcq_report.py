@@ -116,6 +116,24 @@ def test_differences_carry_sign_unit_and_interval() -> None:
     assert signed_points(None) == signed_nats(None) == "—"
 
 
+def test_what_failed_in_one_gets_a_row_of_its_own(tmp_path: Path) -> None:
+    """Three questions; A fails on one of them, which B gets right: +1 of 3 in the table, none of 2 in the pairs."""
+    rows = [{"question": q, "choices": ["yes", "no"], "answer_index": 0} for q in ("a?", "b?", "fail?")]
+    path = write(tmp_path / "q.jsonl", *rows)
+
+    class Sturdy(OnPaper):
+        def _score(self, item: Any) -> Any:
+            return super()._score(item._replace(prefix="anything" if item.prefix else ""))
+
+    table = {" yes": -1.0, " no": -2.0}
+    pair = howsure.mcq(path, OnPaper(table), model_b=Sturdy(table, name="sturdy"), out=tmp_path / "out")
+    shown = printed(lambda console: print_comparison(console, pair.comparison, 2), 100)
+    lines = {line.split("  ")[0].strip() or line.strip(): " ".join(line.split()) for line in shown.splitlines()}
+    assert lines["accuracy"] == "accuracy 66.7 % 100.0 % +33.3 points"
+    assert "of 2 in both 100.0 % 100.0 % +0.0 points (+0.0 to +0.0)" in " ".join(shown.split())
+    assert "note: 1 of 3 questions were not scored by both (1 failed in a)" in " ".join(shown.split())
+
+
 def test_what_is_missing_is_a_dash(tmp_path: Path) -> None:
     """Nothing scored, then no PMI asked for."""
     path = write(tmp_path / "q.jsonl", {"question": "fail", "choices": ["a", "b"], "answer_index": 0})

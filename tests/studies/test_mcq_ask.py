@@ -180,3 +180,11 @@ def test_a_model_opened_by_its_name_is_given_back_and_a_users_own_is_not(
     monkeypatch.setattr("howsure.studies.mcq.work.load", lambda name, **options: model)
     howsure.mcq(path, "by-name", out=tmp_path / "b")
     assert model.closed
+
+
+def test_an_option_that_would_change_nothing_is_refused(tmp_path: Path, tiny_folder: Path) -> None:
+    path = write(tmp_path / "q.jsonl", {"question": "a?", "choices": ["yes", "no"], "answer_index": 0})
+    with pytest.raises(InputError, match="'token_budget' is for a model that is opened by its name"):
+        howsure.mcq(path, OnPaper({}), out=tmp_path / "run", token_budget=9)
+    with pytest.raises(InputError, match="unknown model option 'promt'"):
+        howsure.mcq(path, f"hf:{tiny_folder}", out=tmp_path / "run", promt="{question}")

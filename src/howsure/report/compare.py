@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -36,21 +37,28 @@ def _table(comparison: dict[str, Any]) -> Table:
         table.columns[place].overflow = "fold"
     table.add_row("model", _name(a["model"]), _name(b["model"]), "")
     table.add_row("run", _name(a["run"]), _name(b["run"]), "")
-    table.add_row("accuracy", percent(a["accuracy"]), percent(b["accuracy"]), _accuracy(difference))
-    table.add_row("mean margin", _nats(a["avg_margin"]), _nats(b["avg_margin"]), _margin(difference))
+    for row in (*_rows("accuracy", "accuracy", comparison, percent, signed_points),
+                *_rows("mean margin", "margin", comparison, _nats, signed_nats)):  # fmt: skip
+        table.add_row(*row)
     table.add_row("right", _right(a), _right(b), f"{difference['correct_count']:+d}")
     table.add_row("coverage", a["coverage"]["text"], b["coverage"]["text"], f"{difference['paired_count']} in both")
     return table
 
 
-def _accuracy(difference: dict[str, Any]) -> str:
-    paired = difference["paired_accuracy"] or {}
-    return signed_points(difference["accuracy"], paired.get("low"), paired.get("high"))
-
-
-def _margin(difference: dict[str, Any]) -> str:
-    paired = difference["paired_margin"] or {}
-    return signed_nats(difference["avg_margin"], paired.get("low"), paired.get("high"))
+def _rows(
+    words: str, name: str, comparison: dict[str, Any], shown: Callable[..., str], signed: Callable[..., str]
+) -> list[tuple[str, str, str, str]]:
+    """A figure of both runs; where something is missing in one, a second row holds what both have, and the interval."""
+    field = {"margin": "avg_margin"}.get(name, name)
+    a, b = comparison["a"][field], comparison["b"][field]
+    difference, paired = comparison["difference"][field], comparison["difference"][f"paired_{name}"]
+    if paired is None:
+        return [(words, shown(a), shown(b), signed(difference))]
+    interval = signed(paired["mean_difference"], paired["low"], paired["high"])
+    if difference is not None and math.isclose(difference, paired["mean_difference"], abs_tol=1e-9):
+        return [(words, shown(a), shown(b), interval)]
+    both = (f"  of {paired['items']} in both", shown(paired["mean_a"]), shown(paired["mean_b"]), interval)
+    return [(words, shown(a), shown(b), signed(difference)), both]
 
 
 def mcnemar_in_words(difference: dict[str, Any]) -> str:

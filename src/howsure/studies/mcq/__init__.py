@@ -52,20 +52,38 @@ def mcq(
     model_b: str | Model | None = None,
     out: PathLike,
     output_json: PathLike | None = None,
+    prompt: str | None = None,
+    chat: bool = False,
+    pmi: bool = True,
+    max_samples: int | None = None,
+    batch_size: int | None = None,
+    skip_bad: bool = False,
+    image_root: PathLike | None = None,
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
-    **options: Any,
+    **model_options: Any,
 ) -> Result | Pair:
     """Score every question of a JSONL file and write a run folder; the same call takes up a stopped run.
 
-    Options: `prompt`, `chat`, `pmi`, `max_samples`, `batch_size`, `skip_bad`, `image_root` (see `prepare_all`), and
-    those of the model (`ModelOptions`). With `model_b` both models run, one after the other, into `<out>/a` and
-    `<out>/b`, and a `Pair` with their comparison comes back. A model given as an object stays loaded.
+    With `model_b` both models run, one after the other, into `<out>/a` and `<out>/b`, and a `Pair` with their
+    comparison comes back. `model_options` (see `ModelOptions`) are for models given by name; one given as an object
+    stays loaded.
     """
     if output_json is not None:
         check_writable(output_json)
-    prepared = prepare_all(data, [model] if model_b is None else [model, model_b], **options)
+    prepared = prepare_all(
+        data,
+        [model] if model_b is None else [model, model_b],
+        prompt=prompt,
+        chat=chat,
+        pmi=pmi,
+        max_samples=max_samples,
+        batch_size=batch_size,
+        skip_bad=skip_bad,
+        image_root=image_root,
+        **model_options,
+    )
     shared: dict[str, Any] = {"out": out, "seed": seed, "retry_failed": retry_failed, "progress": progress}
     if model_b is None:
         found: Result | Pair = carry_out_and_give_back(prepared, data, **shared)

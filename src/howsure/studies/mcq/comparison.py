@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from howsure.errors import InputError
-from howsure.measures import PairedDifference, mcnemar_exact, paired_bootstrap
+from howsure.measures import mcnemar_exact, paired_bootstrap
 from howsure.runs import Run, Sample
 from howsure.studies.mcq.document import document
 from howsure.studies.mcq.judge import LEVEL
@@ -114,6 +115,7 @@ def _other_items(a: Sequence[Sample], b: Sequence[Sample]) -> str | None:
 # -- what changed -----------------------------------------------------------------------------------------------
 
 Pairs = Sequence[tuple[Sample, Sample]]
+Floats = NDArray[np.float64]
 
 
 def _about(side: Side) -> dict[str, Any]:
@@ -135,8 +137,8 @@ def _difference(a: Side, b: Side, pairs: Pairs, seed: int) -> dict[str, Any]:
         "correct_count": b.summary["correct_count"] - a.summary["correct_count"],
         "paired_count": len(pairs),
         "unpaired": _unpaired(a.samples, b.samples),
-        "paired_accuracy": _paired(paired_bootstrap(*correct, level=LEVEL, seed=seed)),
-        "paired_margin": _paired(paired_bootstrap(margins[:, 0], margins[:, 1], level=LEVEL, seed=seed)),
+        "paired_accuracy": _paired(*np.array(correct, dtype=np.float64), seed=seed),
+        "paired_margin": _paired(*margins.T, seed=seed),
         "mcnemar": {
             "both_correct": test.both_correct,
             "only_a_correct": test.only_a_correct,
@@ -158,11 +160,15 @@ def _unpaired(a: Sequence[Sample], b: Sequence[Sample]) -> dict[str, int]:
     }
 
 
-def _paired(found: PairedDifference | None) -> dict[str, Any] | None:
+def _paired(a: Floats, b: Floats, *, seed: int) -> dict[str, Any] | None:
+    """Both means over the items that both have, and their difference; None where there is no such item."""
+    found = paired_bootstrap(a, b, level=LEVEL, seed=seed)
     if found is None:
         return None
     interval = found.interval
     return {
+        "mean_a": float(a.mean()),
+        "mean_b": float(b.mean()),
         "mean_difference": found.mean_difference,
         "low": None if interval is None else interval.low,
         "high": None if interval is None else interval.high,

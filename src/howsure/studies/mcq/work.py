@@ -82,6 +82,8 @@ def prepare_all(
         "batch_size": batch_size,
         "skip_bad": skip_bad,
     }
+    if model_options and not any(isinstance(model, str) for model in models):
+        raise InputError(f"{next(iter(model_options))!r} is for a model that is opened by its name; this one is open")
     opened = [load(model, lazy=True, **model_options) if isinstance(model, str) else model for model in models]
     for model in opened:
         _require(model, questions, how)
