@@ -3,9 +3,9 @@
 The network has the shapes of Qwen3-VL-8B and random bf16 weights; a question is an image of about 980 visual tokens, 90
 tokens of text and four choices of six tokens. What is compared, on the same questions in one run:
 
-- howsure's `Scorer`, eager and compiled;
+- the four choices of a question in one batch, with transformers alone;
 - one forward for each choice, the image encoded each time, as most evaluation scripts do;
-- the four choices of a question in one batch.
+- howsure's packed scoring, eager and compiled, on prepared pixels, and from JPEG files as a user has them.
 
 Beside questions a second stands the share of the rate at which this machine multiplies large matrices: the work of the
 minimal pass (image once, prefix once, choices once) at that rate is the arithmetic limit.
@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,12 @@ GRID = (1, 56, 70)
 """Patches of 16 pixels: an image of 896 × 1120, 28 × 35 = 980 visual tokens."""
 QUESTION_TOKENS = 90
 CHOICES, CHOICE_TOKENS = 4, 6
+SPECIAL = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
 
 
 def main() -> None:
     import torch
+    import transformers
 
     options = _options()
     rate = matrix_rate()
@@ -37,21 +41,22 @@ def main() -> None:
     questions = make_questions(options.questions, network)
     work = flops(network)
     limit = rate / work["total"]
-    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
+    print(f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.cuda.get_device_name()}")
     print(f"matrix rate {rate / 1e12:.0f} TFLOP/s; {work['total'] / 1e12:.2f} TFLOP a question")
-    print(f"arithmetic limit {limit:.1f} questions/s")
-    results = []
-    for name, score in contenders(network, options):
-        count = len(questions) if name.startswith("howsure") else min(len(questions), options.few)
+    print(f"arithmetic limit {limit:.1f} questions/s", flush=True)
+    results: list[dict[str, Any]] = []
+    for name, score, count in contenders(network, options):
         results.append(measure(name, score, questions[:count], limit))
-    for other in results[1:]:
-        gap = np.abs(other["scores"] - results[0]["scores"][: len(other["scores"])])
-        other["largest gap, nats"], other["mean gap, nats"] = float(gap.max()), float(gap.mean())
-    for one in results:
-        one.pop("scores")
-        print(json.dumps(one))
+        gap = np.abs(results[-1]["scores"][: options.few] - results[0]["scores"])
+        results[-1] |= {"largest gap, nats": float(gap.max()), "mean gap, nats": float(gap.mean())}
+        print(json.dumps({key: value for key, value in results[-1].items() if key != "scores"}), flush=True)
+    results.append(from_files(network, options, limit))
+    print(json.dumps(results[-1]))
     if options.out:
-        Path(options.out).write_text(json.dumps({"rate": rate, "work": work, "limit": limit, "results": results}))
+        kept = [{key: value for key, value in one.items() if key != "scores"} for one in results]
+        Path(options.out).write_text(
+            json.dumps({"rate": rate, "work": work, "limit": limit, "results": kept}, indent=1)
+        )
 
 
 def _options() -> argparse.Namespace:
@@ -82,7 +87,9 @@ def build(layers: int) -> Any:
         "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 2304,
         "deepstack_visual_indexes": [8, 16, 24],
     }  # fmt: skip
-    config = Qwen3VLConfig(text_config=text, vision_config=vision, dtype="bfloat16")
+    names = ("vision_start_token_id", "vision_end_token_id", "image_token_id", "video_token_id")
+    special = dict(zip(names, _byte_tokenizer().convert_tokens_to_ids(SPECIAL), strict=True))
+    config = Qwen3VLConfig(text_config=text, vision_config=vision, dtype="bfloat16", **special)
     torch.manual_seed(0)
     with torch.device("cuda"):
         network = AutoModelForImageTextToText.from_config(config, dtype=torch.bfloat16)
@@ -112,27 +119,130 @@ def make_questions(count: int, network: Any) -> list[tuple[Any, dict[str, Any]]]
     return questions
 
 
-def contenders(network: Any, options: argparse.Namespace) -> list[tuple[str, Callable[[Any], Any]]]:
+def contenders(network: Any, options: argparse.Namespace) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
+    """Each with its name and how many questions it gets; the slow ones get few."""
     from howsure.models.contract import Counters
     from howsure.models.hf.families import family_of
     from howsure.models.hf.layout import Layout
     from howsure.models.hf.scoring import Scorer, Wanted
+    from howsure.models.hf.sight import ready_for
 
+    yield "choices of a question in one batch", lambda asked: _batched(network, asked), options.few
     layout = Layout.of(family_of("qwen3_vl"), network.config.image_token_id, network.config)
     scorer = Scorer(network, 0, Counters(), layout)
     assert scorer.way == "packed"
 
-    def packed(questions: Any) -> Any:
+    def one_by_one(asked: Any) -> Any:
+        return np.stack([scorer.run_plain(item, Wanted(), pixels).logprobs for item, pixels in asked])
+
+    def packed(asked: Any) -> Any:
         found = []
-        for start in range(0, len(questions), options.batch):
-            items, pixels = zip(*questions[start : start + options.batch], strict=True)
+        for start in range(0, len(asked), options.batch):
+            items, pixels = zip(*asked[start : start + options.batch], strict=True)
             found += [readout.logprobs for readout in scorer.run(items, Wanted(), pixels)]
         return np.stack(found)
 
-    def one_by_one(questions: Any) -> Any:
-        return np.stack([scorer.run_plain(item, Wanted(), pixels).logprobs for item, pixels in questions])
+    yield "one forward a choice", one_by_one, options.few
+    # As the model's readers prepare them: in the network's precision, in pinned memory.
+    prepared: dict[int, Any] = {}
 
-    return [("howsure", packed), ("one forward a choice", one_by_one)]
+    def ready(asked: Any) -> Any:
+        for _, pixels in asked:
+            if id(pixels) not in prepared:
+                prepared[id(pixels)] = ready_for(pixels, network)
+        return packed([(item, prepared[id(pixels)]) for item, pixels in asked])
+
+    yield "howsure", ready, options.questions
+    scorer.compile()
+    yield "howsure, compiled", ready, options.questions
+
+
+def _batched(network: Any, asked: Any) -> Any:
+    """A question's four choices as four rows, image and prefix run for each, logits where they are read."""
+    import torch
+
+    found = []
+    for item, pixels in asked:
+        rows = torch.tensor([[*item.context, *suffix[:-1]] for suffix in item.suffixes], device="cuda")
+        given = {
+            "pixel_values": pixels["pixel_values"].repeat(CHOICES, 1).cuda(),
+            "image_grid_thw": pixels["image_grid_thw"].repeat(CHOICES, 1).cuda(),
+            "mm_token_type_ids": (rows == network.config.image_token_id).int(),
+        }
+        with torch.inference_mode():
+            logits = network(input_ids=rows, use_cache=False, logits_to_keep=CHOICE_TOKENS, **given).logits
+            logprobs = torch.log_softmax(logits.float(), dim=-1)
+        wanted = torch.tensor(item.suffixes, device="cuda")[..., None]
+        found.append(logprobs.gather(-1, wanted).flatten().double().cpu().numpy())
+    return np.stack(found)
+
+
+def from_files(network: Any, options: argparse.Namespace, limit: float) -> dict[str, Any]:
+    """The whole way of a user: JPEG files, text, plan, batches by token budget, images prepared a batch ahead."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = _model_around(network, folder)
+        items = _items(folder, options.questions)
+        plan = model.plan_scores(items)
+        assert not plan.refused, plan.refused
+
+        def score(_: Any) -> Any:
+            batches = [[items[i] for i in batch.indices] for batch in plan.batches]
+            for batch, following in zip_longest(batches, batches[1:]):
+                model.prefetch(following or [])
+                found = model.try_score(batch)
+                assert all(isinstance(one, list) for one in found), found
+            return None
+
+        out = measure("howsure, compiled, from JPEG files", score, items, limit)
+    out.pop("scores")
+    return out
+
+
+def _model_around(network: Any, folder: Path) -> Any:
+    from transformers import Qwen2VLImageProcessor
+
+    from howsure.models.contract import ModelOptions
+    from howsure.models.hf.image_text import HFImageTextModel
+
+    _byte_tokenizer().save_pretrained(folder)
+    network.config.save_pretrained(folder)
+    size = {"shortest_edge": 65536, "longest_edge": 16777216}
+    Qwen2VLImageProcessor(patch_size=16, merge_size=2, size=size).save_pretrained(folder)
+    model = HFImageTextModel("hf:random", lambda: str(folder), None, ModelOptions(device="cuda"), built_in=False)
+    model.__dict__["network"] = network
+    return model
+
+
+def _byte_tokenizer() -> Any:
+    """One token a byte, and Qwen's special tokens after them."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+    fast.add_special_tokens({"additional_special_tokens": SPECIAL})
+    return fast
+
+
+def _items(folder: Path, count: int) -> list[Any]:
+    from PIL import Image
+
+    from howsure.models.contract import ScoreItem
+    from howsure.models.images import inspect_picture
+
+    rng = np.random.default_rng(1)
+    items = []
+    for i in range(count):
+        small = rng.integers(0, 255, (56, 70, 3), dtype=np.uint8)
+        path = folder / f"{i}.jpg"
+        Image.fromarray(small).resize((GRID[2] * 16, GRID[1] * 16)).save(path, quality=90)
+        choices = tuple(" " + "abcdefgh"[j] * (CHOICE_TOKENS - 1) for j in range(CHOICES))
+        items.append(ScoreItem("q" * (QUESTION_TOKENS - 3), choices, inspect_picture(path)))
+    return items
 
 
 def measure(name: str, score: Callable[[Any], Any], questions: Any, limit: float, rounds: int = 3) -> dict[str, Any]:

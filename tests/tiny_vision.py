@@ -28,7 +28,7 @@ TILE_TOKENS += [f"<row_{r}_col_{c}>" for r in range(1, 5) for c in range(1, 5)]
 CHAT = (
     "{% for m in messages %}<|turn|>{{ m.role }}: {% for part in m.content %}"
     "{% if part.type == 'image' %}IMAGE{% else %}{{ part.text }}{% endif %}{% endfor %}\n{% endfor %}"
-    "{% if add_generation_prompt %}<|turn|>assistant: {% endif %}"
+    "{% if add_generation_prompt %}<|turn|>assistant:\n{% endif %}"
 )
 
 
@@ -40,7 +40,7 @@ def build_vision(kind: str, folder: Path, *, seed: int = 0) -> Path:
         torch.manual_seed(seed)
         network, tokenizer, image_processor = KINDS[kind]()
         for name, parameter in network.named_parameters():
-            if parameter.ndim < 2 and "norm" not in name:
+            if "norm" not in name and not parameter.any():  # what starts at zero would hide mistakes
                 torch.nn.init.normal_(parameter, std=0.1)
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -199,3 +199,60 @@ KINDS = {
     "smolvlm": smolvlm,
     "llava": llava,
 }
+
+
+# -- Pi0Fast ------------------------------------------------------------------------------------------------------
+
+
+def build_pi0_fast(folder: Path, *, kind: str = "pi0_fast", seed: int = 0, tokenizer: bool = True) -> Path:
+    """A tiny policy as LeRobot writes it: a configuration and one file of tensors, named as transformers did then."""
+    import json
+
+    import torch
+    from safetensors.torch import save_file
+    from transformers import PaliGemmaForConditionalGeneration
+
+    words = _tokenizer([], "")
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = PaliGemmaForConditionalGeneration(pi0_fast_config(len(words)))
+        for name, parameter in network.named_parameters():
+            if "norm" not in name and not parameter.any():
+                torch.nn.init.normal_(parameter, std=0.1)
+    folder.mkdir(parents=True, exist_ok=True)
+    rename = NAMES_IN_POLICY[kind]
+    tensors = {rename(name): tensor.clone() for name, tensor in network.state_dict().items() if "lm_head" not in name}
+    save_file(tensors, folder / "model.safetensors")
+    size = {"pi0_fast": "image_resolution", "pi0fast": "resize_imgs_with_padding"}[kind]
+    config = {"type": kind, size: [224, 224], "paligemma_variant": "gemma_2b", "n_obs_steps": 1, "device": "cpu"}
+    (folder / "config.json").write_text(json.dumps(config))
+    if tokenizer:
+        words.save_pretrained(folder)
+    return folder
+
+
+def pi0_fast_config(vocabulary: int) -> Any:
+    from transformers import PaliGemmaConfig
+
+    vision = _siglip() | {"image_size": 224, "patch_size": 14, "num_attention_heads": 16, "vision_use_head": False}
+    return PaliGemmaConfig(
+        text_config={k: v for k, v in TEXT.items() if k != "max_position_embeddings"}
+        | {"model_type": "gemma", "vocab_size": vocabulary, "num_key_value_heads": 1},
+        vision_config=vision | {"projection_dim": 32},
+        projection_dim=32,
+        image_token_index=vocabulary,
+    )
+
+
+def _new_name(name: str) -> str:
+    inner = name.replace("model.vision_tower.", "model.vision_tower.vision_model.")
+    return f"model.paligemma_with_expert.paligemma.{inner}"
+
+
+def _old_name(name: str) -> str:
+    inner = name.replace("model.vision_tower.", "vision_tower.vision_model.")
+    inner = inner.replace("model.language_model.", "language_model.model.").replace("model.multi_modal", "multi_modal")
+    return f"model.pi0_paligemma.{inner}"
+
+
+NAMES_IN_POLICY = {"pi0_fast": _new_name, "pi0fast": _old_name}

@@ -12,6 +12,7 @@ import howsure
 from howsure.errors import HowsureError, MissingCapability
 from howsure.models.contract import Capability, Model, ScoreItem
 from howsure.models.registry import BACK_ENDS
+from tiny_vision import build_pi0_fast
 
 pytestmark = pytest.mark.real_model
 
@@ -23,6 +24,8 @@ def open_real(kind: str, request: pytest.FixtureRequest) -> Model:
     if kind == "hf":
         folder: Path = request.getfixturevalue("tiny_folder")
         return howsure.load(f"hf:{folder}")
+    if kind == "lerobot":
+        return howsure.load(f"lerobot:{build_pi0_fast(request.getfixturevalue('tmp_path'))}")
     if kind == "openai":
         return howsure.load("openai:smollm2", base_url=request.getfixturevalue("scoring_server").base_url)
     raise AssertionError(f"no real model is set up for back end {kind!r}: add one to this test")

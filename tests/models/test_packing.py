@@ -52,5 +52,5 @@ def test_what_a_place_may_see() -> None:
 def test_the_number_of_tokens_is_the_minimum(shapes: list[tuple[int, list[int]]]) -> None:
     items = [item(context, *suffixes) for context, suffixes in shapes]
     for packed, (context, suffixes) in zip(pack(items, 0).rows, shapes, strict=True):
-        assert len(packed.ids) == context + sum(max(c - 1, 0) for c in suffixes)
+        assert packed.tokens == context + sum(max(c - 1, 0) for c in suffixes)
         assert len(packed.targets) == sum(suffixes)

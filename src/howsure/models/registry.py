@@ -40,6 +40,12 @@ def _open_hf(name: ModelName, options: ModelOptions) -> Model:
     return HFTextModel.open(name, options)
 
 
+def _open_lerobot(name: ModelName, options: ModelOptions) -> Model:
+    from howsure.models.lerobot import Pi0FastModel
+
+    return Pi0FastModel.open(name, options)
+
+
 def _open_openai(name: ModelName, options: ModelOptions) -> Model:
     from howsure.models.openai_server import OpenAIServer
 
@@ -57,8 +63,12 @@ BACK_ENDS: dict[str, BackEnd] = {
             _BOTH, (*_LOCAL, "gguf"), "local", _open_smollm2,
         ),
         BackEnd(
-            "hf", "hf:<repo or folder>[+<adapter>]", "a Hugging Face text model, with a LoRA adapter if given",
+            "hf", "hf:<repo or folder>[+<adapter>]", "a Hugging Face text or image-text model, with a LoRA adapter",
             _BOTH, _LOCAL, "local", _open_hf,
+        ),
+        BackEnd(
+            "lerobot", "lerobot:<folder>", "a LeRobot Pi0Fast policy: the PaliGemma inside it (--tokenizer)",
+            frozenset({Capability.SCORE}), _LOCAL, "local", _open_lerobot,
         ),
         BackEnd(
             "openai", "openai:<model>", "an OpenAI-compatible server (--base-url); vLLM and its like can score",

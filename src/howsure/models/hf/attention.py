@@ -7,7 +7,8 @@ work, run as one plain causal attention (or both ways, in a prefix-LM) through t
 generation) goes to transformers' own attention.
 
 Some vision towers run attention once for every image, or every window of an image. `images` does all pieces of one
-length at once.
+length at once. They also cut patches out with a convolution whose step is its width, which is a matrix product;
+convolutions of that shape are slow.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import linear, scaled_dot_product_attention
 
 CAUSAL = "howsure_packed"
 BOTH_WAYS = "howsure_packed_prefix_lm"
@@ -68,6 +69,18 @@ def _grouped(query: Any, key: Any, value: Any, mask: Any, scale: float | None) -
     folded = query.reshape(batch, key.shape[1], groups * places, width)
     found = scaled_dot_product_attention(folded, key, value, attn_mask=mask.repeat(1, 1, groups, 1), scale=scale)
     return found.reshape(batch, heads, places, value.shape[-1])
+
+
+class Patches(torch.nn.Module):  # type: ignore[misc]
+    """A convolution over patches that do not overlap, as the matrix product that it is."""
+
+    def __init__(self, convolution: Any) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(convolution.weight.flatten(1), requires_grad=False)
+        self.bias = convolution.bias
+
+    def forward(self, patches: Any) -> Any:
+        return linear(patches.flatten(1), self.weight, self.bias)
 
 
 def images(

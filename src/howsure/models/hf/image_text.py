@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
 from howsure.errors import InputError
-from howsure.models.contract import Conversation, Failure, ScoreItem, as_messages
+from howsure.models.contract import Answer, Capability, Conversation, Failure, ScoreItem, as_messages
 from howsure.models.hf import HFTextModel
+from howsure.models.hf.families import Family, family_of
 from howsure.models.hf.layout import Layout
 from howsure.models.hf.sight import Pixels, Sight, ready_for
 from howsure.models.images import Picture
 from howsure.models.text_boundary import Encoded
 
-READERS = 8
+READERS = min(16, os.cpu_count() or 1)
 TRIAL_SIZE = (64, 48)
 
 
@@ -24,12 +26,22 @@ class HFImageTextModel(HFTextModel):
     """A model that reads text after an image; questions without an image are welcome too."""
 
     @property
+    def capabilities(self) -> frozenset[Capability]:  # type: ignore[override]
+        """A prefix-LM only scores: writing an answer token by token would read its prompt causally."""
+        scores = frozenset({Capability.SCORE})
+        return scores if self.family.prefix_lm else scores | {Capability.GENERATE}
+
+    @cached_property
+    def family(self) -> Family:
+        return family_of(self.whole_config.model_type)
+
+    @property
     def takes_images(self) -> bool:
         return True
 
     @property
     def takes_chat(self) -> bool:
-        return self.sight.chat_template is not None
+        return self.sight.chat_template is not None and not self.family.begin_token
 
     @cached_property
     def sight(self) -> Sight:
@@ -47,12 +59,12 @@ class HFImageTextModel(HFTextModel):
     def _make_scorer(self) -> Any:
         from howsure.models.hf.scoring import Scorer
 
-        layout = Layout.of(self.sight.family, self.sight.image_token_id, self.whole_config)
+        layout = Layout.of(self.family, self.sight.image_token_id, self.whole_config)
         return Scorer(self.network, self.pad_id, self.counters, layout, self._trial())
 
     def _trial(self) -> tuple[Encoded, Pixels] | None:
         """An item with an image, for kinds that are not in the table; the others are known to pack."""
-        if self.sight.family.block is not None:
+        if self.family.block is not None:
             return None
         from PIL import Image
 
@@ -64,17 +76,20 @@ class HFImageTextModel(HFTextModel):
 
     def _encode_text(self, item: ScoreItem) -> Encoded:
         """The tokens of an item, those of its image in their place."""
-        family, sight = self.sight.family, self.sight
+        family, sight = self.family, self.sight
         text, framed = self._text_of(item)
         encoded = self.encoder.encode(text, item.continuations, framed=framed)
         rows = (encoded.context, *encoded.suffixes)
         expected = int(item.image is not None and family.image_text is not None)
-        if sum(row.count(sight.image_token_id) for row in rows) != expected:
-            raise InputError(f"the text itself holds {sight.image_token}, which stands for an image")
+        held = sum(row.count(token) for row in rows for token in {sight.image_token_id, sight.placeholder_id})
+        if held > expected:
+            raise InputError(f"the text itself holds {sight.placeholder}, which stands for an image")
+        if held < expected:
+            raise InputError(f"{self.name}'s chat template has no place for an image")
         if item.image is None:
             return encoded
         block, context = sight.block((item.image.width, item.image.height)), encoded.context
-        place = context.index(sight.image_token_id) if expected else 0
+        place = context.index(sight.placeholder_id) if expected else 0
         return encoded._replace(
             context=(*context[:place], *block, *context[place + expected :]),
             image=item.image,
@@ -82,14 +97,14 @@ class HFImageTextModel(HFTextModel):
 
     def _text_of(self, item: ScoreItem) -> tuple[str, bool]:
         """The prefix with what stands for the image, and whether it brings its own special tokens."""
-        family = self.sight.family
+        family = self.family
         if not isinstance(item.prefix, str):
             return self.prompt_text(item.prefix, item.image), True
         if family.begin_token:
             return f"{self.encoder.tokenizer.bos_token}{item.prefix}", True
         if item.image is None or family.image_text is None:
             return item.prefix, False
-        return family.image_text.replace("{image}", self.sight.image_token) + item.prefix, False
+        return family.image_text.replace("{image}", self.sight.placeholder) + item.prefix, False
 
     def prompt_text(self, conversation: Conversation, image: Picture | None = None) -> str:
         """A conversation through the chat template, with the image at the start of the first user message."""
@@ -104,6 +119,10 @@ class HFImageTextModel(HFTextModel):
             for i, m in enumerate(messages)
         ]
         return self._apply_template(parts, template)
+
+    def generate(self, conversations: Iterable[Conversation], **options: Any) -> list[Answer]:
+        self.require(Capability.GENERATE, "generate")
+        return super().generate(conversations, **options)
 
     # -- looking ----------------------------------------------------------------------------------------------
 
@@ -120,7 +139,14 @@ class HFImageTextModel(HFTextModel):
 
     @cached_property
     def _readers(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(READERS, thread_name_prefix="howsure-images")
+        return ThreadPoolExecutor(READERS, "howsure-images", self._begin_reading)
+
+    def _begin_reading(self) -> None:
+        """Readers are many; beside a GPU each works with one thread. Beside a CPU, threads belong to the network."""
+        import torch
+
+        if self.device != "cpu":
+            torch.set_num_threads(1)
 
     def _pixels(self, items: list[Encoded]) -> list[Pixels | Failure | None]:
         _ = self.network

@@ -208,31 +208,33 @@ class Scorer:
             return
         attention.register()
         text._attn_implementation_internal = attention.BOTH_WAYS if self.layout.family.prefix_lm else attention.CAUSAL
-        vision = getattr(self.network.config, "vision_config", None)
-        if vision is not None and vision._attn_implementation == "sdpa" and self.layout.family.pieces:
-            vision._attn_implementation_internal = attention.IMAGES
+        if self.layout.family.pieces and self.network.config.vision_config._attn_implementation == "sdpa":
+            self.network.config.vision_config._attn_implementation_internal = attention.IMAGES
+            embed = self.network.base_model.visual.patch_embed
+            if not isinstance(embed.proj, attention.Patches):
+                embed.proj = attention.Patches(embed.proj)
 
     def _packing_agrees(self, sighted: tuple[Encoded, Pixels] | None) -> bool:
         """A small trial, packed and plain: equal to rounding, or packing is not for this network.
 
-        What could go wrong shows in the last suffix of a row (does it see its sisters? are its positions right?) and
-        in a row with padding, so these two are run plainly.
+        What could go wrong shows in the last suffix of a row (does it see its sisters, or what comes after? are its
+        positions right?) and in a row with padding, so these two are run plainly.
         """
         vocabulary = self.network.get_input_embeddings().num_embeddings
         ids = tuple((7 * i + 3) % vocabulary for i in range(12))
         wide, narrow = ids[:4], ids[9:11]
-        trial = [_encoded(wide, ids[4:7], ids[7:9]), _encoded(narrow, ids[10:12])]
+        trial = [_encoded(wide, ids[4:6], ids[6:9]), _encoded(narrow, ids[10:12])]
         pixels: list[Pixels | None] = [None, None]
         if sighted is not None:
             context, pixels[0] = (*sighted[0].context, *wide), sighted[1]
-            trial[0] = _encoded(context, ids[4:7], ids[7:9])
+            trial[0] = _encoded(context, ids[4:6], ids[6:9])
         try:
             packed = self.run_packed(trial, Wanted(), pixels)
         except Exception:  # noqa: BLE001 - an unsuited network may refuse the mask in any way it likes
             return False
-        last = _encoded(trial[0].context, ids[7:9])
+        last = _encoded(trial[0].context, ids[6:9])
         plain = [self.run_plain(last, Wanted(), pixels[0]), self.run_plain(trial[1], Wanted())]
-        pairs = [(packed[0].logprobs[3:], plain[0].logprobs), (packed[1].logprobs, plain[1].logprobs)]
+        pairs = [(packed[0].logprobs[2:], plain[0].logprobs), (packed[1].logprobs, plain[1].logprobs)]
         gap = max(float(np.abs(a - b).max()) for a, b in pairs)
         return gap < TOLERANCE_NATS.get(self.network.dtype, HALF_PRECISION_TOLERANCE_NATS)
 

@@ -45,6 +45,25 @@ class Sight:
         return str(self.tokenizer.convert_ids_to_tokens(self.image_token_id))
 
     @cached_property
+    def placeholder(self) -> str:
+        """What a prompt holds where an image belongs, before its tokens are put there."""
+        if self.family.image_text is None:
+            return "<image>"
+        if self.family.block is not None:
+            return self.image_token
+        for name in ("boi_token", "image_token"):
+            found = getattr(self._processor, name, None)
+            if isinstance(found, str):
+                return found
+        return self.image_token
+
+    @cached_property
+    def placeholder_id(self) -> int:
+        if self.family.image_text is None:
+            return self.image_token_id
+        return int(self.tokenizer.convert_tokens_to_ids(self.placeholder))
+
+    @cached_property
     def image_processor(self) -> Any:
         from transformers import AutoImageProcessor
 
@@ -79,10 +98,10 @@ class Sight:
 
         blank = Image.new("RGB", size)
         with explained(self._source, "processor"):
-            found = self._processor(text=[self.image_token], images=[[blank]])["input_ids"][0]
+            found = self._processor(text=[self.placeholder], images=[[blank]])["input_ids"][0]
         ids = [int(i) for i in found]
-        alone = list(self.tokenizer(self.image_token)["input_ids"])
-        before = alone.index(self.image_token_id)
+        alone = list(self.tokenizer(self.placeholder)["input_ids"])
+        before = alone.index(self.placeholder_id)
         after = len(alone) - before - 1
         return tuple(ids[before : len(ids) - after])
 

@@ -1,0 +1,232 @@
+"""The files of a Pi0Fast policy: which PaliGemma lies in them, and loading it whole or not at all.
+
+A policy's configuration names a variant but no sizes; they are read off the tensors' shapes. What shapes cannot tell
+(how many heads) is what LeRobot always builds: one key-value head, sixteen heads in the vision tower. Where a width is
+that of a known network, its depth must be too, so that a file which lost its last layers is not taken for a small one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from howsure.errors import WeightsError
+
+TYPES = ("pi0_fast", "pi0fast")
+PREFIXES = ("model.paligemma_with_expert.paligemma.", "paligemma_with_expert.paligemma.", "model.pi0_paligemma.",
+            "pi0_paligemma.")  # fmt: skip
+NOT_OF_THE_NETWORK = ("normalize_inputs.", "normalize_targets.", "unnormalize_outputs.")
+"""Statistics of states and actions, which early policies keep beside the weights; questions have neither."""
+
+VISION_HEADS = 16
+KEY_VALUE_HEADS = 1
+LAYERS_BY_WIDTH = {"language_model": {2048: 18, 1024: 18}, "vision_tower": {1152: 27}}
+"""Gemma 2B and 300M; SigLIP So400m."""
+DEFAULT_TOKENIZER = "google/paligemma-3b-pt-224"
+_LAYER = re.compile(r"layers\.(\d+)\.")
+
+
+class Checkpoint:
+    """`config.json` and `model.safetensors` of one policy."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = self._read_config()
+        self.weights = folder / "model.safetensors"
+        if not self.weights.is_file():
+            raise WeightsError(f"{folder} holds no model.safetensors, so the policy has no weights")
+
+    def _read_config(self) -> dict[str, Any]:
+        path = self.folder / "config.json"
+        try:
+            found = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise WeightsError(f"{path} cannot be read: {error}") from error
+        kind = found.get("type") if isinstance(found, dict) else None
+        if kind not in TYPES:
+            raise WeightsError(f"{path} is of type {kind!r}; of LeRobot's policies, {' and '.join(TYPES)} can be asked")
+        return dict(found)
+
+    # -- what the configuration says --------------------------------------------------------------------------
+
+    @property
+    def centred(self) -> bool:
+        return bool(self.config["type"] == "pi0_fast")
+
+    @property
+    def resizes_like_pillow(self) -> bool:
+        return not self.centred and self.config.get("interpolate_like_pi") is True
+
+    @property
+    def tokenizer_name(self) -> str:
+        found = self.config.get("text_tokenizer_name")
+        return found if isinstance(found, str) else DEFAULT_TOKENIZER
+
+    @cached_property
+    def image_side(self) -> int:
+        """The side of the images, which the vision tower must have been made for."""
+        name = "image_resolution" if self.centred else "resize_imgs_with_padding"
+        given = self.config.get(name)
+        side = self._vision_side if given is None else given
+        if side not in (self._vision_side, [self._vision_side] * 2):
+            raise WeightsError(
+                f"{self.folder}: {name} is {given}, but the vision tower in it is made for "
+                f"{self._vision_side}×{self._vision_side}"
+            )
+        return self._vision_side
+
+    # -- what the tensors say ---------------------------------------------------------------------------------
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Every tensor of the PaliGemma by its name there, without the policy's prefix."""
+        with self._open() as file:
+            stored = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        foreign = [name for name in stored if _inner(name) is None and not name.startswith(NOT_OF_THE_NETWORK)]
+        if foreign:
+            raise WeightsError(self._refusal("unexpected keys", foreign))
+        return {inner: shape for name, shape in stored.items() if (inner := _inner(name)) is not None}
+
+    def _open(self) -> Any:
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            return safe_open(self.weights, framework="pt")
+        except (SafetensorError, OSError) as error:
+            raise WeightsError(f"{self.weights} cannot be read as safetensors: {error}") from error
+
+    def _shape(self, ending: str, dimensions: int) -> tuple[int, ...]:
+        found = [shape for name, shape in self.shapes.items() if name.endswith(ending)]
+        if not found or any(len(shape) != dimensions for shape in found):
+            raise WeightsError(self._refusal("missing keys", [ending.removeprefix(".")]))
+        return found[0]
+
+    def _layers(self, part: str, width: int) -> int:
+        numbers = {int(m[1]) for name in self.shapes if part in name and (m := _LAYER.search(name))}
+        expected = LAYERS_BY_WIDTH[part].get(width, max(numbers, default=0) + 1)
+        lost = [f"{part}…layers.{number}" for number in range(expected) if number not in numbers]
+        if lost:
+            raise WeightsError(self._refusal("missing keys", lost))
+        return max(numbers) + 1
+
+    @property
+    def _vision_side(self) -> int:
+        patch = self._shape("embeddings.patch_embedding.weight", 4)[2]
+        places = self._shape("embeddings.position_embedding.weight", 2)[0]
+        if math.isqrt(places) ** 2 != places:
+            raise WeightsError(f"{self.folder}: {places} image positions are no square, so this is no PaliGemma")
+        return patch * math.isqrt(places)
+
+    def paligemma_config(self) -> Any:
+        """transformers' configuration of the PaliGemma that fits the tensors."""
+        from transformers import PaliGemmaConfig
+
+        vocabulary, width = self._vocabulary()
+        projected = self._shape("multi_modal_projector.linear.weight", 2)[0]
+        return PaliGemmaConfig(
+            text_config=self._text(vocabulary, width),
+            vision_config=self._vision() | {"projection_dim": projected},
+            projection_dim=projected,
+            image_token_index=vocabulary,  # beyond the vocabulary, as LeRobot has it; no text can hold it
+        )
+
+    def _vocabulary(self) -> tuple[int, int]:
+        endings = ("embed_tokens.weight", "lm_head.weight")
+        found = {shape for name, shape in self.shapes.items() if name.endswith(endings)}
+        if len(found) != 1:
+            raise WeightsError(self._refusal("missing or mismatched keys", list(endings)))
+        vocabulary, width = found.pop()
+        return vocabulary, width
+
+    def _text(self, vocabulary: int, width: int) -> dict[str, Any]:
+        # One key-value head, so the keys are as wide as one head.
+        head, queries = self._language("k_proj")[0], self._language("q_proj")[0]
+        if queries % head:
+            raise WeightsError(f"{self.folder}: queries of width {queries} are no multiple of the keys' {head}")
+        return {
+            "model_type": "gemma",
+            "vocab_size": vocabulary,
+            "hidden_size": width,
+            "intermediate_size": self._shape("mlp.gate_proj.weight", 2)[0],
+            "num_hidden_layers": self._layers("language_model", width),
+            "num_attention_heads": queries // head,
+            "num_key_value_heads": KEY_VALUE_HEADS,
+            "head_dim": head,
+        }
+
+    def _language(self, projection: str) -> tuple[int, ...]:
+        found = [shape for name, shape in self.shapes.items()
+                 if "language_model" in name and name.endswith(f"self_attn.{projection}.weight")]  # fmt: skip
+        if not found:
+            raise WeightsError(self._refusal("missing keys", [f"language_model…self_attn.{projection}.weight"]))
+        return found[0]
+
+    def _vision(self) -> dict[str, Any]:
+        width, _, patch, _ = self._shape("embeddings.patch_embedding.weight", 4)
+        if width % VISION_HEADS:
+            raise WeightsError(
+                f"{self.folder}: a vision tower of width {width} does not divide into {VISION_HEADS} heads"
+            )
+        return {
+            "model_type": "siglip_vision_model",
+            "hidden_size": width,
+            "intermediate_size": self._shape("mlp.fc1.weight", 2)[0],
+            "num_hidden_layers": self._layers("vision_tower", width),
+            "num_attention_heads": VISION_HEADS,
+            "image_size": self._vision_side,
+            "patch_size": patch,
+            "vision_use_head": any(".head." in name for name in self.shapes if "vision_tower" in name),
+        }
+
+    # -- the weights ------------------------------------------------------------------------------------------
+
+    def load(self, config: Any, dtype: str) -> Any:
+        """The network with every tensor from the file; a key too many or too few is refused by its name."""
+        from transformers import PaliGemmaForConditionalGeneration
+
+        from howsure.models.hf.loading import check_dtype, explained, refuse_random_weights
+
+        tensors = self._tensors()
+        precision = self._stored_dtype(tensors) if check_dtype(dtype) == "auto" else dtype
+        with explained(str(self.folder), "policy"):
+            network, info = PaliGemmaForConditionalGeneration.from_pretrained(
+                None, config=config, state_dict=tensors, dtype=precision, output_loading_info=True,
+                ignore_mismatched_sizes=True,
+            )  # fmt: skip
+        if info.get("unexpected_keys"):
+            raise WeightsError(self._refusal("unexpected keys", sorted(info["unexpected_keys"])))
+        refuse_random_weights(str(self.folder), info)
+        return network
+
+    def _tensors(self) -> dict[str, Any]:
+        import torch
+
+        assert self.shapes is not None  # refuses foreign keys
+        with self._open() as file:
+            found = {_inner(name): file.get_tensor(name) for name in file.keys() if _inner(name)}  # noqa: SIM118
+        ends = ("embed_tokens.weight", "lm_head.weight")
+        tied = [tensor for name, tensor in found.items() if name and name.endswith(ends)]
+        if len(tied) == 2 and not torch.equal(*tied):
+            raise WeightsError(
+                f"{self.folder}: embed_tokens and lm_head differ, but a PaliGemma has one matrix for both"
+            )
+        return {str(name): tensor for name, tensor in found.items()}
+
+    @staticmethod
+    def _stored_dtype(tensors: dict[str, Any]) -> str:
+        """That of the language layers; LeRobot keeps norms and patches in float32 beside bfloat16."""
+        name = next(name for name in tensors if name.endswith("mlp.gate_proj.weight"))
+        return str(tensors[name].dtype).removeprefix("torch.")
+
+    def _refusal(self, what: str, names: list[str]) -> str:
+        shown = ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        return f"{self.weights} is not the PaliGemma of a Pi0Fast policy: {what} {shown}; it is not used"
+
+
+def _inner(name: str) -> str | None:
+    """A tensor's name within the PaliGemma; None for a tensor that belongs to something else."""
+    return next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), None)
