@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -70,7 +70,7 @@ class PromptServer:
         if len(ids) > 1024:
             return 400, {"error": {"message": f"This model's maximum context length is 1024 tokens, not {len(ids)}"}}
         with self.lock:
-            table = _log_softmax(ids)
+            table = _log_softmax(tuple(ids))
         choice: dict[str, Any] = {"index": 0, "text": "", "finish_reason": "length", "logprobs": None}
         if self.prompt_logprobs and body.get("prompt_logprobs") is not None:
             choice["prompt_logprobs"] = self._positions(ids, table, body["prompt_logprobs"])
@@ -125,7 +125,9 @@ def _corrected(ids: list[int], i: int) -> str:
     return ""
 
 
-def _log_softmax(ids: list[int]) -> Any:
+@lru_cache(maxsize=96)
+def _log_softmax(ids: tuple[int, ...]) -> Any:
+    """The network's whole table for a prompt; kept, since the tests ask many servers about the same few texts."""
     import torch
 
     with torch.inference_mode():
