@@ -238,7 +238,7 @@ class _Names(msgspec.Struct):
 
 def _check_probe(tokens: PromptTokens) -> None:
     known = [value for value in tokens.logprobs[1:] if value is not None]
-    if len(known) != len(tokens.logprobs) - 1:
+    if not known or len(known) != len(tokens.logprobs) - 1:
         raise EvidenceError("log-probabilities are missing behind the first token")
     if not (check_logprobs(known) < -PROBE_NATS).any():
         raise EvidenceError("every token is said to be likely, so these are not the prompt's own tokens")
