@@ -150,7 +150,7 @@ def test_two_image_sizes_and_none_in_one_batch(kind: str, folders, pictures) -> 
     assert model.scorer.way == "packed"
     assert (model.counters.calls, model.counters.images_run) == (1, 2)
     assert seen_by_tower() == (1, patches_of(kind, model, pictures))
-    encoded = [model._encode(item) for item in items]
+    encoded = model._encode(items)
     assert model.counters.tokens_run == sum(len(e.context) + sum(len(s) - 1 for s in e.suffixes) for e in encoded)
     assert model.counters.head_rows_run == sum(1 + sum(len(s) - 1 for s in e.suffixes) for e in encoded)
 

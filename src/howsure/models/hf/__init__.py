@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,10 +29,12 @@ from howsure.models.contract import (
 )
 from howsure.models.names import ModelName
 from howsure.models.packing import plan_batches, plan_rows
-from howsure.models.text_boundary import Encoded, TextEncoder
+from howsure.models.text_boundary import Encoded, TextEncoder, TextItem
 
 CPU_TOKEN_BUDGET = 2048
 GPU_TOKEN_BUDGET = 16384
+ENCODED_AT_ONCE = 1024
+T = TypeVar("T")
 
 
 class HFTextModel(Model):
@@ -173,32 +175,45 @@ class HFTextModel(Model):
     # -- score ------------------------------------------------------------------------------------------------
 
     def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
-        found = [self._encode(item) for item in items]
-        refused = {i: e for i, e in enumerate(found) if isinstance(e, Failure)}
-        return ScorePlan(self._plan(found), refused)
+        shapes: list[tuple[int, int] | Failure] = []
+        for start in range(0, len(items), ENCODED_AT_ONCE):  # tokens are many; only their number is kept
+            found = self._encode(items[start : start + ENCODED_AT_ONCE])
+            shapes += [one if isinstance(one, Failure) else one.shape for one in found]
+        refused = {i: one for i, one in enumerate(shapes) if isinstance(one, Failure)}
+        return ScorePlan(self._plan(shapes), refused)
 
-    def _plan(self, encoded: Sequence[Encoded | Failure]) -> list[Batch]:
+    def _plan(self, shapes: Sequence[tuple[int, int] | Failure]) -> list[Batch]:
         """Batches of what can be run, by token budget."""
-        shapes = [(0, 0) if isinstance(e, Failure) else e.shape for e in encoded]
-        order = [i for i, e in enumerate(encoded) if isinstance(e, Encoded)]
-        return plan_rows(shapes, order, self.token_budget)
+        sizes = [(0, 0) if isinstance(shape, Failure) else shape for shape in shapes]
+        order = [i for i, shape in enumerate(shapes) if not isinstance(shape, Failure)]
+        return plan_rows(sizes, order, self.token_budget)
 
     def try_score(
         self, items: Sequence[ScoreItem], *, top_logprobs: int = 0, entropies: bool = False
     ) -> list[list[TokenLogprobs] | Failure]:
-        encoded = [self._encode(item) for item in items]
+        encoded = self._encode(items)
         results: list[Any] = list(encoded)
-        for batch in self._plan(encoded):
+        for batch in self._plan([one if isinstance(one, Failure) else one.shape for one in encoded]):
             scored = self._score_batch([results[i] for i in batch.indices], top_logprobs, entropies)
             for i, result in zip(batch.indices, scored, strict=True):
                 results[i] = result
         return results
 
-    def _encode(self, item: ScoreItem) -> Encoded | Failure:
-        try:
-            encoded = self._encode_text(item)
-        except InputError as error:
-            return Failure("unreadable_text", str(error))
+    def _encode(self, items: Sequence[ScoreItem]) -> list[Encoded | Failure]:
+        """Every item in tokens, or the reason why it cannot be run."""
+        texts: list[TextItem | InputError] = [_or_error(self._text_of, item) for item in items]
+        readable = {i: text for i, text in enumerate(texts) if isinstance(text, TextItem)}
+        encoded = dict(zip(readable, self.encoder.encode_many(list(readable.values())), strict=True))
+        out: list[Encoded | Failure] = []
+        for i, (item, text) in enumerate(zip(items, texts, strict=True)):
+            found = text if isinstance(text, InputError) else encoded[i]
+            placed = _or_error(self._placed, item, found) if isinstance(found, Encoded) else found
+            out.append(self._checked(placed))
+        return out
+
+    def _checked(self, encoded: Encoded | InputError) -> Encoded | Failure:
+        if isinstance(encoded, InputError):
+            return Failure("unreadable_text", str(encoded))
         if not encoded.context:
             return Failure("no_context", f"{self.name} has no start token, so the first token of a text has no context")
         limit = self.context_tokens
@@ -206,12 +221,17 @@ class HFTextModel(Model):
             return Failure("too_long", f"{encoded.span} tokens do not fit the model's context of {limit}")
         return encoded
 
-    def _encode_text(self, item: ScoreItem) -> Encoded:
+    def _text_of(self, item: ScoreItem) -> TextItem:
+        """The text that the tokenizer gets for an item."""
         if item.image is not None:
             raise InputError(f"{self.name} reads text only, and the item has an image")
         if isinstance(item.prefix, str):
-            return self.encoder.encode(item.prefix, item.continuations)
-        return self.encoder.encode(self.prompt_text(item.prefix), item.continuations, framed=True)
+            return TextItem(item.prefix, item.continuations)
+        return TextItem(self.prompt_text(item.prefix), item.continuations, framed=True)
+
+    def _placed(self, item: ScoreItem, encoded: Encoded) -> Encoded:
+        """The tokens of an item, those of its image in their place."""
+        return encoded
 
     def _pixels(self, items: list[Encoded]) -> list[Any]:
         """What the network sees beside the text; a `Failure` where an image cannot be used after all."""
@@ -366,3 +386,10 @@ class HFTextModel(Model):
             evidence, missing = None, f"{self.name} gave {error}"
         reason = "stop" if written.finished else "length"
         return Answer(text, evidence, missing, finish_reason=reason)
+
+
+def _or_error(work: Callable[..., T], *given: Any) -> T | InputError:
+    try:
+        return work(*given)
+    except InputError as error:
+        return error

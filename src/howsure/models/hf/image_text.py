@@ -16,7 +16,7 @@ from howsure.models.hf.families import Family, family_of
 from howsure.models.hf.layout import Layout
 from howsure.models.hf.sight import Pixels, Sight, ready_for
 from howsure.models.images import Picture
-from howsure.models.text_boundary import Encoded
+from howsure.models.text_boundary import Encoded, TextItem
 
 READERS = min(16, os.cpu_count() or 1)
 TRIAL_SIZE = (64, 48)
@@ -74,13 +74,21 @@ class HFImageTextModel(HFTextModel):
 
     # -- text around an image ---------------------------------------------------------------------------------
 
-    def _encode_text(self, item: ScoreItem) -> Encoded:
-        """The tokens of an item, those of its image in their place."""
-        family, sight = self.family, self.sight
-        text, framed = self._text_of(item)
-        encoded = self.encoder.encode(text, item.continuations, framed=framed)
-        rows = (encoded.context, *encoded.suffixes)
-        expected = int(item.image is not None and family.image_text is not None)
+    def _text_of(self, item: ScoreItem) -> TextItem:
+        """The prefix with what stands for the image."""
+        family, prefix = self.family, item.prefix
+        if not isinstance(prefix, str):
+            return TextItem(self.prompt_text(prefix, item.image), item.continuations, framed=True)
+        if family.begin_token:
+            return TextItem(f"{self.encoder.tokenizer.bos_token}{prefix}", item.continuations, framed=True)
+        if item.image is None or family.image_text is None:
+            return TextItem(prefix, item.continuations)
+        image = family.image_text.replace("{image}", self.sight.placeholder)
+        return TextItem(image + prefix, item.continuations)
+
+    def _placed(self, item: ScoreItem, encoded: Encoded) -> Encoded:
+        sight, rows = self.sight, (encoded.context, *encoded.suffixes)
+        expected = int(item.image is not None and self.family.image_text is not None)
         held = sum(row.count(token) for row in rows for token in {sight.image_token_id, sight.placeholder_id})
         if held > expected:
             raise InputError(f"the text itself holds {sight.placeholder}, which stands for an image")
@@ -90,21 +98,7 @@ class HFImageTextModel(HFTextModel):
             return encoded
         block, context = sight.block((item.image.width, item.image.height)), encoded.context
         place = context.index(sight.placeholder_id) if expected else 0
-        return encoded._replace(
-            context=(*context[:place], *block, *context[place + expected :]),
-            image=item.image,
-        )
-
-    def _text_of(self, item: ScoreItem) -> tuple[str, bool]:
-        """The prefix with what stands for the image, and whether it brings its own special tokens."""
-        family = self.family
-        if not isinstance(item.prefix, str):
-            return self.prompt_text(item.prefix, item.image), True
-        if family.begin_token:
-            return f"{self.encoder.tokenizer.bos_token}{item.prefix}", True
-        if item.image is None or family.image_text is None:
-            return item.prefix, False
-        return family.image_text.replace("{image}", self.sight.placeholder) + item.prefix, False
+        return encoded._replace(context=(*context[:place], *block, *context[place + expected :]), image=item.image)
 
     def prompt_text(self, conversation: Conversation, image: Picture | None = None) -> str:
         """A conversation through the chat template, with the image at the start of the first user message."""
