@@ -110,6 +110,9 @@ def test_one_that_failed_in_one_run_is_in_the_table_and_in_no_pair(tmp_path: Pat
     assert difference["paired_accuracy"]["mean_difference"] == pytest.approx(2 / 7)
     assert difference["unpaired"] == {"failed_in_a": 1, "failed_in_b": 0, "failed_in_both": 0}
     assert found["notes"][0].startswith("1 of 8 questions were not scored by both (1 failed in a)")
+    turned = howsure.compare(tmp_path / "b", tmp_path / "a")["difference"]
+    assert (turned["paired_count"], turned["unpaired"]["failed_in_b"]) == (7, 1)
+    assert turned["paired_accuracy"]["mean_difference"] == pytest.approx(-2 / 7)
 
 
 def test_a_run_against_itself_is_allowed_and_noted(runs: tuple[Path, Path]) -> None:
