@@ -30,6 +30,12 @@ BaseUrl = Annotated[
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps. Default: a GPU where there is one.")]
 TokenBudget = Annotated[int | None, typer.Option(help="Tokens run at once. Default: 2048 on a CPU, 16384 on a GPU.")]
+Dtype = Annotated[
+    str | None, typer.Option(help="float32, bfloat16, float16. Default: float32 on a CPU, the checkpoint's on a GPU.")
+]
+Compile = Annotated[
+    bool, typer.Option("--compile", help="For long runs on a GPU: some 20 s of compiling, then about a third faster.")
+]
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Let a checkpoint run Python code of its own.")
 ]

@@ -58,6 +58,8 @@ def mcq(
     seed: common.Seed = 0,
     base_url: common.BaseUrl = None,
     device: common.Device = None,
+    dtype: common.Dtype = None,
+    compiled: common.Compile = False,
     tokenizer: Annotated[
         str | None, typer.Option(help="Folder or name to take the tokenizer from, where the checkpoint has none.")
     ] = None,
@@ -92,6 +94,8 @@ def mcq(
         skip_bad=skip_bad,
         base_url=base_url,
         device=device,
+        dtype=dtype,
+        compile=compiled,
         tokenizer=tokenizer,
         token_budget=token_budget,
         trust_remote_code=trust_remote_code,

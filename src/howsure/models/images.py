@@ -10,7 +10,9 @@ import hashlib
 import io
 import os
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +42,11 @@ class Picture(NamedTuple):
 
 def inspect_picture(path: str | os.PathLike[str]) -> Picture:
     """Read and decode an image file once; one sentence that names it where that cannot be done."""
+    with _no_warnings():
+        return _inspect(path)
+
+
+def _inspect(path: str | os.PathLike[str]) -> Picture:
     content = _content(Path(path))
     image = _decode(content, os.fspath(path))
     width, height = image.size
@@ -51,13 +58,22 @@ def inspect_pictures(paths: list[str]) -> dict[str, Picture | InputError]:
 
     def inspect(path: str) -> Picture | InputError:
         try:
-            return inspect_picture(path)
+            return _inspect(path)
         except InputError as error:
             return error
 
     distinct = list(dict.fromkeys(paths))
-    with ThreadPoolExecutor(READERS) as pool:
+    with _no_warnings(), ThreadPoolExecutor(READERS) as pool:
         return dict(zip(distinct, pool.map(inspect, distinct), strict=True))
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Pillow warns about sizes and tags; sizes are judged here. Python's filters belong to all threads, so this is set
+    around the readers, not in each."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _content(path: Path) -> bytes:
@@ -73,33 +89,21 @@ def _content(path: Path) -> bytes:
 
 def _decode(content: bytes, name: str) -> Any:
     try:
-        from PIL import Image, ImageOps
+        from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
         raise MissingExtra("reading images", "local", "PIL") from error
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns about sizes and tags; sizes are judged here
-            with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-                _check_size(image.size, name)
-                shown = ImageOps.exif_transpose(image)
-                return _to_rgb(shown)
-    except InputError:
-        raise
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise Image.DecompressionBombError
+            return _to_rgb(ImageOps.exif_transpose(image))
+    except Image.DecompressionBombError as error:  # ours, or Pillow's own for what is larger still
+        most = f"more than {MOST_PIXELS // 10**6} million pixels"
+        raise InputError(f"image {name} is absurdly large, {most}; scale it down first") from error
+    except UnidentifiedImageError as error:
+        raise InputError(f"image {name} is none of {', '.join(FORMATS)}, whatever its name says") from error
     except Exception as error:  # Pillow's decoders raise anything at all on broken files
-        words = " ".join(str(error).split()).replace(repr(error), "")
-        known = f"it is none of {', '.join(FORMATS)}" if type(error).__name__ == "UnidentifiedImageError" else words
-        raise InputError(f"image {name} cannot be decoded: {known[:160]}") from error
-
-
-def _check_size(size: tuple[int, int], name: str) -> None:
-    width, height = size
-    if width < 1 or height < 1:
-        raise InputError(f"image {name} is empty: {width}×{height} pixels")
-    if width * height > MOST_PIXELS:
-        raise InputError(
-            f"image {name} is absurdly large: {width}×{height} pixels, more than {MOST_PIXELS // 10**6} million; "
-            "scale it down first"
-        )
+        raise InputError(f"image {name} cannot be decoded: {' '.join(str(error).split())[:160]}") from error
 
 
 def _to_rgb(image: Any) -> Any:

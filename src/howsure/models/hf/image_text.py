@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,7 +17,7 @@ from howsure.models.hf.sight import Pixels, Sight, ready_for
 from howsure.models.images import Picture
 from howsure.models.text_boundary import Encoded, TextItem
 
-READERS = min(16, os.cpu_count() or 1)
+READERS = 4
 TRIAL_SIZE = (64, 48)
 
 

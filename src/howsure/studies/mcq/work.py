@@ -132,7 +132,7 @@ def carry_out(
     batches = prepared.batches + [(i,) for i in plan.refused]
     writer = RunWriter(out, _identity(prepared, seed), len(ids), source=os.fspath(source), retry_failed=retry_failed)
     with writer:
-        work_through(writer, ids, batches, _worker(prepared), progress or NoProgress(), what)
+        work_through(writer, ids, batches, _worker(prepared), progress or NoProgress(), what, _announcer(prepared))
         summary = judge(writer.samples, skipped=questions.skipped, seed=seed)
         writer.finish(summary)
     return Result(summary, sorted(writer.samples, key=lambda s: s.index), Run(out))
@@ -172,3 +172,9 @@ def _worker(prepared: Prepared) -> Callable[[tuple[int, ...]], list[Sample]]:
         return ask(model, indices, [items[i] for i in indices], how)
 
     return work
+
+
+def _announcer(prepared: Prepared) -> Callable[[tuple[int, ...]], None]:
+    """Tells the model which questions come next, so that it can read their images meanwhile."""
+    items, how = prepared.questions.items, prepared.how
+    return lambda indices: prepared.model.prefetch([score_item(items[i], how) for i in indices])
