@@ -61,7 +61,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--questions", type=int, default=64)
+    parser.add_argument("--questions", type=int, default=128)
     parser.add_argument("--few", type=int, default=16, help="questions for the slow contenders")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--layers", type=int, default=36)

@@ -83,11 +83,15 @@ class Patches(torch.nn.Module):  # type: ignore[misc]
         return linear(patches.flatten(1), self.weight, self.bias)
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def images(
     module: Any, query: Any, key: Any, value: Any, attention_mask: Any, *,
     cu_seq_lens_q: Any = None, max_length_q: int | None = None, **rest: Any,
 ) -> tuple[Any, None]:  # fmt: skip
-    """[1, heads, patches, width] in pieces that end at `cu_seq_lens_q`; a piece sees itself only."""
+    """[1, heads, patches, width] in pieces that end at `cu_seq_lens_q`; a piece sees itself only.
+
+    Not compiled with the layer around it: every new set of image sizes would be compiled again.
+    """
     scale, patches = rest.get("scaling"), query.shape[2]
     if cu_seq_lens_q is None:
         out = scaled_dot_product_attention(query, key, value, attn_mask=attention_mask, scale=scale)

@@ -17,7 +17,7 @@ from howsure.models.hf.sight import Pixels, Sight, ready_for
 from howsure.models.images import Picture
 from howsure.models.text_boundary import Encoded, TextItem
 
-READERS = 4
+READERS = 8
 TRIAL_SIZE = (64, 48)
 
 

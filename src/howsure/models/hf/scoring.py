@@ -150,11 +150,14 @@ class Scorer:
         return together(present, self.device)
 
     def compile(self) -> None:
-        """Fuse what lies between the matrix products, layer by layer; without a cache, one compilation serves all."""
+        """Fuse what lies between the matrix products, layer by layer.
+
+        Without a cache one compilation serves all layers; with sizes left open, it serves all batches.
+        """
         parts = [self.network.get_decoder(), getattr(self.network.base_model, "visual", None)]
         for part in parts:
             for layer in getattr(part, "layers", None) or getattr(part, "blocks", None) or ():
-                layer.compile()
+                layer.compile(dynamic=True)
 
     def _read(self, hidden: Any, batch: PackedBatch, wanted: Wanted) -> list[Readout]:
         """Head and softmax for the places that are read, each place once, `HEAD_ROWS` at a time."""
