@@ -109,12 +109,12 @@ def _qwen_images(kind: Any, patch: int) -> Any:
     )  # fmt: skip
 
 
-def paligemma() -> tuple[Any, Any, Any]:
+def paligemma(language: str = "gemma") -> tuple[Any, Any, Any]:
     from transformers import PaliGemmaConfig, PaliGemmaForConditionalGeneration, SiglipImageProcessorPil
 
     tokenizer = _tokenizer(["<image>"], "<image>")
     config = PaliGemmaConfig(
-        text_config=TEXT | {"model_type": "gemma", "vocab_size": len(tokenizer), "num_key_value_heads": 1},
+        text_config=TEXT | {"model_type": language, "vocab_size": len(tokenizer), "num_key_value_heads": 1},
         vision_config=_siglip() | {"projection_dim": 32, "vision_use_head": False},
         projection_dim=32,
         image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
@@ -122,6 +122,11 @@ def paligemma() -> tuple[Any, Any, Any]:
     )  # fmt: skip
     processor = SiglipImageProcessorPil(size={"height": 32, "width": 32}, image_seq_length=16)
     return PaliGemmaForConditionalGeneration(config), tokenizer, processor
+
+
+def paligemma2() -> tuple[Any, Any, Any]:
+    """With Gemma 2 inside: sliding windows, eager attention, and soft caps that the whole leaves off its logits."""
+    return paligemma("gemma2")
 
 
 def _siglip() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from howsure.models.hf import scoring
 from howsure.models.hf.layout import Layout
 from howsure.models.images import Picture, inspect_picture
 from howsure.models.packing import PackedBatch, PackedRow
-from tiny_vision import KINDS, build_vision, gemma3, picture
+from tiny_vision import KINDS, build_vision, gemma3, paligemma2, picture
 
 TOLERANCE = 1e-4
 PREFIX = "what is the colour of the sky?\nAnswer:"
@@ -300,6 +300,16 @@ def test_a_kind_that_is_not_in_the_table_goes_by_its_processor(tmp_path: Path, p
         assert np.abs(evidence.logprobs - expected).max() < TOLERANCE
 
 
+def test_a_language_model_inside_another_is_read_as_the_whole_reads_it(tmp_path: Path, pictures, monkeypatch) -> None:
+    monkeypatch.setitem(KINDS, "paligemma2", paligemma2)
+    folder = build_vision("paligemma2", tmp_path / "paligemma2")
+    model = howsure.load(f"hf:{folder}")
+    assert model.scorer.way == "packed"
+    assert not model.scorer.bends_logits
+    items = [ScoreItem(PREFIX, CHOICES, seen) for seen in pictures]
+    assert largest_gap("paligemma", folder, model, items) < TOLERANCE
+
+
 def save_gemma3_processor(folder: Path) -> None:
     from transformers import AutoTokenizer, Gemma3ImageProcessorPil, Gemma3Processor
 
@@ -370,6 +380,14 @@ def test_a_text_model_refuses_an_image(tiny_folder: Path, pictures) -> None:
     assert not model.takes_images
     with pytest.raises(InputError, match="reads text only"):
         model.score([ScoreItem(PREFIX, CHOICES, pictures[0])])
+
+
+def test_an_image_may_be_given_by_its_path(folders, pictures, tmp_path: Path) -> None:
+    model = howsure.load(f"hf:{folders['qwen3_vl']}")
+    seen = pictures[0]
+    assert model.score([(PREFIX, CHOICES, seen.path)]) == model.score([ScoreItem(PREFIX, CHOICES, seen)])
+    with pytest.raises(InputError, match="gone.png cannot be read"):
+        model.score([(PREFIX, CHOICES, tmp_path / "gone.png")])
 
 
 def test_images_prepared_ahead_give_the_same_numbers(folders, pictures) -> None:

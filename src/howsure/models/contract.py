@@ -17,7 +17,7 @@ import msgspec
 
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
-from howsure.models.images import Picture
+from howsure.models.images import Picture, inspect_picture
 
 
 class Capability(StrEnum):
@@ -175,13 +175,16 @@ class Model(ABC):
 
     def score(
         self,
-        items: Iterable[ScoreItem | tuple[str, Sequence[str]]],
+        items: Iterable[ScoreItem | tuple[Any, ...]],
         *,
         top_logprobs: int = 0,
         entropies: bool = False,
     ) -> list[list[TokenLogprobs]]:
-        """For each (prefix, continuations) the `TokenLogprobs` of every continuation; raises if one has none."""
-        wanted = [ScoreItem(*item) for item in items]
+        """For each (prefix, continuations) the `TokenLogprobs` of every continuation; raises if one has none.
+
+        A third part, where the model takes one, is the path of an image.
+        """
+        wanted = [_as_item(item) for item in items]
         results = self.try_score(wanted, top_logprobs=top_logprobs, entropies=entropies)
         out = []
         for i, result in enumerate(results):
@@ -201,6 +204,13 @@ class Model(ABC):
     ) -> list[Answer]:
         """One answer for each conversation, in order; a conversation that fails has its reason in it."""
         raise self._lacks(Capability.GENERATE, "generate")
+
+
+def _as_item(given: ScoreItem | tuple[Any, ...]) -> ScoreItem:
+    item = ScoreItem(*given)
+    if item.image is None or isinstance(item.image, Picture):
+        return item
+    return item._replace(image=inspect_picture(item.image))
 
 
 def as_messages(conversation: Conversation) -> list[Message]:

@@ -74,7 +74,12 @@ class Scorer:
         self._takes = frozenset(inspect.signature(network.forward).parameters)
         self._plug_in()
         self.counters = Counters()  # the trial is not the user's work
-        self.way = "packed" if self._packing_agrees(trial) else "plain"
+        # A language model inside a larger one may have its output scaled there, or not: what agrees is right.
+        self.bends_logits = True
+        if not (agrees := self._packing_agrees(trial)):
+            self.bends_logits = False
+            agrees = self._packing_agrees(trial)
+        self.way = "packed" if agrees else "plain"
         self.counters = counters
 
     def run(
@@ -181,6 +186,8 @@ class Scorer:
     def _logits(self, hidden: Any) -> Any:
         """The vocabulary head with what each family does to its output; the trial at load checks it."""
         logits = self.network.get_output_embeddings()(hidden).float()
+        if not self.bends_logits:
+            return logits
         config = self.network.config.get_text_config()
         if (scale := getattr(config, "logit_scale", None)) is not None:  # Cohere
             logits = logits * scale

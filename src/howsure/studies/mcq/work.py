@@ -132,6 +132,8 @@ def carry_out(
     batches = prepared.batches + [(i,) for i in plan.refused]
     writer = RunWriter(out, _identity(prepared, seed), len(ids), source=os.fspath(source), retry_failed=retry_failed)
     with writer:
+        if len(writer.done) < len(ids):
+            prepared.model.load()  # before the clock of the progress starts
         work_through(writer, ids, batches, _worker(prepared), progress or NoProgress(), what, _announcer(prepared))
         summary = judge(writer.samples, skipped=questions.skipped, seed=seed)
         writer.finish(summary)
