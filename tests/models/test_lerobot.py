@@ -220,6 +220,32 @@ def test_statistics_of_actions_are_passed_over_and_a_tied_head_may_be_stored(tmp
         howsure.load(f"lerobot:{folder}")
 
 
+def test_the_real_policy_is_recognised_by_its_shapes(kind: str, tmp_path: Path) -> None:
+    """PaliGemma-3B at 224 × 224, as in google/paligemma-3b-pt-224, without its weights."""
+    import torch
+    from transformers import PaliGemmaConfig, PaliGemmaForConditionalGeneration
+
+    from howsure.models.lerobot.weights import Checkpoint, _inner
+
+    text = {"hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 18, "num_attention_heads": 8}
+    text |= {"num_key_value_heads": 1, "head_dim": 256, "vocab_size": 257152, "model_type": "gemma"}
+    vision = {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16}
+    vision |= {"image_size": 224, "patch_size": 14, "projection_dim": 2048, "vision_use_head": False}
+    real = PaliGemmaConfig(text_config=text, vision_config=vision, projection_dim=2048, image_token_index=257152)
+    with torch.device("meta"):
+        network = PaliGemmaForConditionalGeneration(real)
+    shapes = {_inner(NAMES_IN_POLICY[kind](name)): tuple(t.shape) for name, t in network.state_dict().items()}
+    checkpoint = Checkpoint(build_pi0_fast(tmp_path, kind=kind))
+    checkpoint.__dict__["shapes"] = shapes
+    found = checkpoint.paligemma_config()
+    assert {name: getattr(found.text_config, name) for name in text} == text
+    assert {name: getattr(found.vision_config, name) for name in vision} == vision
+    assert (found.image_token_id, checkpoint.image_side) == (257152, 224)
+    with torch.device("meta"):
+        rebuilt = PaliGemmaForConditionalGeneration(found).state_dict()
+    assert {n: t.shape for n, t in rebuilt.items()} == {n: t.shape for n, t in network.state_dict().items()}
+
+
 # -- folders and what is in them ----------------------------------------------------------------------------------
 
 
