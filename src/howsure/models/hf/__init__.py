@@ -1,12 +1,8 @@
-"""Hugging Face text models, and the built-in SmolLM2: exact probabilities from weights on this machine.
-
-Tokenizer and weights are loaded when first needed, so that a dry run, which only counts tokens, costs no weights.
-"""
+"""Hugging Face text models, and the built-in SmolLM2: exact probabilities from weights on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,40 +15,25 @@ from howsure.models.contract import (
     Batch,
     Capability,
     Conversation,
-    Counters,
     Failure,
-    Model,
     ModelOptions,
     ScoreItem,
     ScorePlan,
     as_messages,
 )
+from howsure.models.hf.parts import ModelParts
 from howsure.models.names import ModelName
 from howsure.models.packing import plan_batches, plan_rows
-from howsure.models.text_boundary import Encoded, TextEncoder, TextItem
+from howsure.models.text_boundary import Encoded, TextItem
 
-CPU_TOKEN_BUDGET = 2048
-GPU_TOKEN_BUDGET = 16384
 ENCODED_AT_ONCE = 1024
 T = TypeVar("T")
 
 
-class HFTextModel(Model):
+class HFTextModel(ModelParts):
     """A causal language model in the Hugging Face format."""
 
     capabilities = frozenset({Capability.GENERATE, Capability.SCORE})
-
-    def __init__(
-        self, name: str, source: Callable[[], str], adapter: str | None, options: ModelOptions, built_in: bool
-    ) -> None:
-        self.name = name
-        self.counters = Counters()
-        self._find_source = source
-        self._adapter = adapter
-        self._options = options
-        self._built_in = built_in
-        if options.token_budget is not None and options.token_budget < 1:
-            raise InputError(f"the token budget must be at least 1, not {options.token_budget}")
 
     @classmethod
     def built_in(cls, name: str, options: ModelOptions) -> HFTextModel:
@@ -68,109 +49,6 @@ class HFTextModel(Model):
 
             cls = HFImageTextModel
         return cls(str(name), lambda: source, name.adapter, options, built_in=False)
-
-    # -- what is loaded when first needed ---------------------------------------------------------------------
-
-    @cached_property
-    def source(self) -> str:
-        return self._find_source()
-
-    @cached_property
-    def device(self) -> str:
-        from howsure.models.hf.loading import choose_device
-
-        return choose_device(self._options.device)
-
-    @cached_property
-    def encoder(self) -> TextEncoder:
-        from howsure.models.hf.loading import load_tokenizer
-
-        return TextEncoder(load_tokenizer(self._options.tokenizer or self.source, self._options.trust_remote_code))
-
-    @cached_property
-    def network(self) -> Any:
-        from howsure.models.hf.loading import load_network
-
-        self._announce_loading()
-        return load_network(self.source, self._adapter, self.dtype, self.device, self._options.trust_remote_code)
-
-    @property
-    def dtype(self) -> str:
-        return self._options.dtype or ("float32" if self.device == "cpu" else "auto")
-
-    def _announce_loading(self) -> None:
-        if not self._built_in and self._options.announce is not None:
-            self._options.announce(f"loading {self.name}")
-
-    @cached_property
-    def scorer(self) -> Any:
-        scorer = self._make_scorer()
-        if self._options.compile:
-            scorer.compile()
-        return scorer
-
-    def _make_scorer(self) -> Any:
-        from howsure.models.hf.scoring import Scorer
-
-        return Scorer(self.network, self.pad_id, self.counters)
-
-    @cached_property
-    def whole_config(self) -> Any:
-        from howsure.models.hf.loading import load_config
-
-        return load_config(self.source, self._options.trust_remote_code)
-
-    @property
-    def config(self) -> Any:
-        """The configuration of the language part."""
-        return self.whole_config.get_text_config()
-
-    @property
-    def pad_id(self) -> int:
-        pad = self.encoder.tokenizer.pad_token_id
-        return int(pad) if pad is not None else 0
-
-    @property
-    def token_budget(self) -> int:
-        default = CPU_TOKEN_BUDGET if self.device == "cpu" else GPU_TOKEN_BUDGET
-        return self._options.token_budget if self._options.token_budget is not None else default
-
-    @property
-    def context_tokens(self) -> int | None:
-        """The longest sequence that the model was made for; None where its configuration does not say."""
-        limit = getattr(self.config, "max_position_embeddings", None)
-        return limit if isinstance(limit, int) else None
-
-    @property
-    def takes_chat(self) -> bool:
-        return self.encoder.tokenizer.chat_template is not None
-
-    def load(self) -> None:
-        _ = self.scorer
-
-    def close(self) -> None:
-        """Let go of the weights; the next use loads them again."""
-        for part in ("scorer", "network"):
-            self.__dict__.pop(part, None)
-        if "device" in self.__dict__ and self.device != "cpu":
-            import torch
-
-            torch.cuda.empty_cache()
-
-    def fingerprint(self) -> dict[str, Any]:
-        from howsure.models.hf.loading import resolve, weights_fingerprint
-
-        out: dict[str, Any] = {"backend": "hf", "token_budget": self.token_budget, "device": self.device}
-        if self._options.dtype is not None:
-            out["dtype"] = self._options.dtype
-        if self._options.compile:
-            out["compile"] = True
-        out |= builtin.fingerprint() if self._built_in else {"weights": weights_fingerprint(self.source)}
-        if self._adapter is not None:
-            out["adapter"] = weights_fingerprint(resolve(self._adapter))
-        if self._options.tokenizer is not None:
-            out["tokenizer"] = weights_fingerprint(resolve(self._options.tokenizer))
-        return out
 
     # -- score ------------------------------------------------------------------------------------------------
 
@@ -346,8 +224,7 @@ class HFTextModel(Model):
     def _prompt_ids(self, conversation: Conversation) -> list[int]:
         text = self.prompt_text(conversation)
         # A chat template writes its own start token; a second one would be out of place.
-        templated = self.encoder.tokenizer.chat_template is not None
-        ids = list(self.encoder.tokenizer(text, add_special_tokens=not templated)["input_ids"])
+        ids = list(self.encoder.tokenizer(text, add_special_tokens=not self.takes_chat)["input_ids"])
         if not ids and self.encoder.start_token is not None:
             ids = [self.encoder.start_token]
         if not ids:

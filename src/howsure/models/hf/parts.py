@@ -1,0 +1,135 @@
+"""What a Hugging Face model is made of, each part loaded when it is first needed.
+
+So a dry run, which only counts tokens, costs no weights, and a model that was closed loads them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from howsure.errors import InputError
+from howsure.models import builtin
+from howsure.models.contract import Counters, Model, ModelOptions
+from howsure.models.text_boundary import TextEncoder
+
+CPU_TOKEN_BUDGET = 2048
+GPU_TOKEN_BUDGET = 16384
+
+
+class ModelParts(Model):
+    """Tokenizer, configuration, network and scorer of one checkpoint."""
+
+    def __init__(
+        self, name: str, source: Callable[[], str], adapter: str | None, options: ModelOptions, built_in: bool
+    ) -> None:
+        self.name = name
+        self.counters = Counters()
+        self._find_source = source
+        self._adapter = adapter
+        self._options = options
+        self._built_in = built_in
+        if options.token_budget is not None and options.token_budget < 1:
+            raise InputError(f"the token budget must be at least 1, not {options.token_budget}")
+
+    @cached_property
+    def source(self) -> str:
+        return self._find_source()
+
+    @cached_property
+    def device(self) -> str:
+        from howsure.models.hf.loading import choose_device
+
+        return choose_device(self._options.device)
+
+    @cached_property
+    def encoder(self) -> TextEncoder:
+        from howsure.models.hf.loading import load_tokenizer
+
+        return TextEncoder(load_tokenizer(self._options.tokenizer or self.source, self._options.trust_remote_code))
+
+    @cached_property
+    def network(self) -> Any:
+        from howsure.models.hf.loading import load_network
+
+        self._announce_loading()
+        return load_network(self.source, self._adapter, self.dtype, self.device, self._options.trust_remote_code)
+
+    @property
+    def dtype(self) -> str:
+        return self._options.dtype or ("float32" if self.device == "cpu" else "auto")
+
+    def _announce_loading(self) -> None:
+        if not self._built_in and self._options.announce is not None:
+            self._options.announce(f"loading {self.name}")
+
+    @cached_property
+    def scorer(self) -> Any:
+        scorer = self._make_scorer()
+        if self._options.compile:
+            scorer.compile()
+        return scorer
+
+    def _make_scorer(self) -> Any:
+        from howsure.models.hf.scoring import Scorer
+
+        return Scorer(self.network, self.pad_id, self.counters)
+
+    @cached_property
+    def whole_config(self) -> Any:
+        from howsure.models.hf.loading import load_config
+
+        return load_config(self.source, self._options.trust_remote_code)
+
+    @property
+    def config(self) -> Any:
+        """The configuration of the language part."""
+        return self.whole_config.get_text_config()
+
+    @property
+    def pad_id(self) -> int:
+        pad = self.encoder.tokenizer.pad_token_id
+        return int(pad) if pad is not None else 0
+
+    @property
+    def token_budget(self) -> int:
+        default = CPU_TOKEN_BUDGET if self.device == "cpu" else GPU_TOKEN_BUDGET
+        return self._options.token_budget if self._options.token_budget is not None else default
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The longest sequence that the model was made for; None where its configuration does not say."""
+        limit = getattr(self.config, "max_position_embeddings", None)
+        return limit if isinstance(limit, int) else None
+
+    @property
+    def takes_chat(self) -> bool:
+        return self.encoder.tokenizer.chat_template is not None
+
+    def load(self) -> None:
+        _ = self.scorer
+
+    def close(self) -> None:
+        """Let go of the weights; the next use loads them again."""
+        for part in ("scorer", "network"):
+            self.__dict__.pop(part, None)
+        if "device" in self.__dict__ and self.device != "cpu":
+            import torch
+
+            torch.cuda.empty_cache()
+
+    def fingerprint(self) -> dict[str, Any]:
+        from howsure.models.hf.loading import resolve, weights_fingerprint
+
+        out: dict[str, Any] = {"backend": "hf", "token_budget": self.token_budget, "device": self.device}
+        if self._options.dtype is not None:
+            out["dtype"] = self._options.dtype
+        if self._options.compile:
+            out["compile"] = True
+        out |= builtin.fingerprint() if self._built_in else {"weights": weights_fingerprint(self.source)}
+        if self._adapter is not None:
+            out["adapter"] = weights_fingerprint(resolve(self._adapter))
+        if self._options.tokenizer is not None:
+            out["tokenizer"] = weights_fingerprint(resolve(self._options.tokenizer))
+        return out
