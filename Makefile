@@ -10,8 +10,8 @@ DEPS   := pyproject.toml constraints.txt
 demo: $(VENV)/.local  ## run every study on real weights and print one table
 	$(BIN)/howsure demo
 
-test: lint  ## lint, then the whole suite
-	$(BIN)/python -m pytest
+test: lint  ## lint, then the whole suite, two files at a time with one thread each
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -14,6 +14,11 @@ hypothesis.settings.register_profile("howsure", deadline=None)
 hypothesis.settings.load_profile("howsure")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long ones first, so that one process does not work on alone at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(scope="session")
 def smollm2():
     """SmolLM2 with its real weights; fetched once into the cache."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
 QUESTION = {"question": "the sky is", "choices": ["blue", "the dog"], "answer_index": 0}
 
 

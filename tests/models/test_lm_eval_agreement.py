@@ -15,7 +15,7 @@ import pytest
 
 from howsure.models.contract import ScoreItem
 
-pytestmark = pytest.mark.real_model
+pytestmark = [pytest.mark.real_model, pytest.mark.long]
 
 TOLERANCE_NATS = 1e-3
 """Three draws of questions were tried, with largest gaps of 1.0e-4, 3.7e-4 and 1.3e-4 nats (kept here: the last). In

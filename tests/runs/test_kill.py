@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 KILLS = 20
+pytestmark = pytest.mark.long
 
 
 def write_questions(path: Path, count: int) -> None:
