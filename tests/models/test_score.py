@@ -134,8 +134,10 @@ def test_a_network_that_cannot_be_packed_is_run_plainly(tmp_path: Path) -> None:
     config = BloomConfig(vocab_size=len(tokenizer), hidden_size=32, n_layer=2, n_head=4, initializer_range=0.3)
     BloomForCausalLM(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    model = howsure.load(f"hf:{tmp_path}")
+    said: list[str] = []
+    model = howsure.load(f"hf:{tmp_path}", announce=said.append)
     assert model.scorer.way == "plain"
+    assert "each choice is run by itself" in said[-1]
     scored = model.score([("the sky", [" is blue", " the"])])[0]
     for continuation, evidence in zip([" is blue", " the"], scored, strict=True):
         shared = len(model.encoder.encode("the sky", [" is blue", " the"]).context)

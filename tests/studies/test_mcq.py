@@ -232,6 +232,24 @@ def test_braces_in_a_question_are_left_alone(tmp_path: Path, tiny_folder: Path) 
     assert result.samples[0].result["correct"] in (True, False)
 
 
+def test_a_token_across_the_end_of_the_prompt_is_said(tmp_path: Path, tiny_folder: Path) -> None:
+    path = write(tmp_path / "q.jsonl", GOOD, GOOD | {"question": "the lazy dog is"})
+    plain = howsure.mcq(path, f"hf:{tiny_folder}", out=tmp_path / "plain").summary
+    assert (plain["straddled_count"], plain["notes"]) == (0, [])
+    across = howsure.mcq(path, f"hf:{tiny_folder}", out=tmp_path / "across", prompt="{question} ").summary
+    assert across["straddled_count"] == 2
+    assert "questions with a token across the end of the prompt, scored from that token on: 2" in across["notes"]
+
+
+def test_the_evidence_of_a_run_is_on_the_disk_and_not_in_memory(tmp_path: Path, tiny_folder: Path) -> None:
+    result = howsure.mcq(write(tmp_path / "q.jsonl", GOOD), f"hf:{tiny_folder}", out=tmp_path / "run")
+    assert [sample.evidence for sample in result.samples] == [{}]
+    (whole,) = result.run.records()
+    sums = [sum(choice["logprobs"]) for choice in whole.evidence["choices"]]
+    assert sums == pytest.approx(whole.result["log_likelihoods"])
+    assert whole.without_evidence() == result.samples[0]
+
+
 def test_too_long_a_question_fails_alone(tmp_path: Path, tiny_folder: Path) -> None:
     path = write(tmp_path / "q.jsonl", GOOD, GOOD | {"question": "x " * 400})
     result = howsure.mcq(path, f"hf:{tiny_folder}", out=tmp_path / "run")

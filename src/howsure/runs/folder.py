@@ -50,9 +50,9 @@ class Run:
         path = self.path / SUMMARY
         return read_json(path) if path.is_file() else None
 
-    def records(self) -> list[Sample]:
-        """The samples so far, in the order of the data."""
-        return sorted(read_samples(self.path / SAMPLES)[0], key=lambda sample: sample.index)
+    def records(self, *, evidence: bool = True) -> list[Sample]:
+        """The samples so far, in the order of the data; without their evidence they take far less memory."""
+        return sorted(read_samples(self.path / SAMPLES, evidence)[0], key=lambda sample: sample.index)
 
     def samples(self) -> list[dict[str, Any]]:
         """The samples so far as plain dictionaries, in the order of the data."""
@@ -68,7 +68,7 @@ class Run:
             {"id": s.id, "index": s.index, "reason": s.reason, "detail": s.detail}
             | s.result
             | (msgspec.to_builtins(s.outcome) if s.outcome else {})
-            for s in self.records()
+            for s in self.records(evidence=False)
         ]
         columns = list(dict.fromkeys(name for row in rows for name in row))
         return polars.DataFrame([{c: row.get(c) for c in columns} for row in rows], infer_schema_length=None)
@@ -121,7 +121,7 @@ class RunWriter:
             raise InputError(f"sample {again[0]!r} is in this run already")
         lines = b"".join(to_json(msgspec.to_builtins(sample)) + b"\n" for sample in samples)
         self._appender.append(lines)
-        self.samples.extend(samples)
+        self.samples.extend(sample.without_evidence() for sample in samples)
         self.done.update(sample.id for sample in samples)
 
     def finish(self, summary: dict[str, Any]) -> None:
@@ -155,7 +155,7 @@ class RunWriter:
         else:
             manifest = read_manifest(self.path)
             differences = manifest.identity.differences(self._wanted.identity)
-            if differences and not read_samples(self.path / SAMPLES)[0]:
+            if differences and not read_samples(self.path / SAMPLES, False)[0]:
                 manifest, differences = self._wanted, []  # a run that never got to a sample has nothing to mix up
             if differences:
                 raise RunMismatch(
@@ -173,10 +173,12 @@ class RunWriter:
         path = self.path / SAMPLES
         if not path.is_file():
             return []
-        samples, intact_bytes = read_samples(path)
+        samples, intact_bytes = read_samples(path, evidence=False)
         if self._retry_failed and any(sample.failed for sample in samples):
             samples = [sample for sample in samples if not sample.failed]
-            write_atomic(path, b"".join(to_json(msgspec.to_builtins(s)) + b"\n" for s in samples))
+            kept = {sample.id for sample in samples}
+            lines = (line for line in _whole_lines(path) if msgspec.json.decode(line, type=_Named).id in kept)
+            write_atomic(path, b"".join(lines))
         elif intact_bytes < path.stat().st_size:
             with storage_errors(path):
                 os.truncate(path, intact_bytes)
@@ -199,7 +201,11 @@ def read_manifest(folder: Path) -> Manifest:
         raise RunDamaged(f"{path} cannot be read: {error}; restore it, or start the run anew") from error
 
 
-def read_samples(path: Path) -> tuple[list[Sample], int]:
+class _Named(msgspec.Struct):
+    id: str
+
+
+def read_samples(path: Path, evidence: bool = True) -> tuple[list[Sample], int]:
     """The whole samples of a file and the bytes that they take; a torn last line is left out."""
     if not path.is_file():
         return [], 0
@@ -214,7 +220,7 @@ def read_samples(path: Path) -> tuple[list[Sample], int]:
         if sample.id in seen:
             raise RunDamaged(f"{path}, line {number}: sample {sample.id!r} is there twice; delete one of the two")
         seen.add(sample.id)
-        samples.append(sample)
+        samples.append(sample if evidence else sample.without_evidence())
         intact += len(line)
     return samples, intact
 

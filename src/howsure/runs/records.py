@@ -32,6 +32,10 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     def failed(self) -> bool:
         return self.reason is not None
 
+    def without_evidence(self) -> Sample:
+        """What summaries are made of. Evidence is the bulk of a sample, and stays on the disk."""
+        return msgspec.structs.replace(self, evidence={}) if self.evidence else self
+
 
 class Identity(msgspec.Struct, frozen=True):
     """What makes a run this run: a change in any of it is another run, never a continuation."""

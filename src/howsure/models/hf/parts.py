@@ -61,12 +61,18 @@ class ModelParts(Model):
         return self._options.dtype or ("float32" if self.device == "cpu" else "auto")
 
     def _announce_loading(self) -> None:
-        if not self._built_in and self._options.announce is not None:
-            self._options.announce(f"loading {self.name}")
+        if not self._built_in:
+            self._announce(f"loading {self.name}")
+
+    def _announce(self, remark: str) -> None:
+        if self._options.announce is not None:
+            self._options.announce(remark)
 
     @cached_property
     def scorer(self) -> Any:
         scorer = self._make_scorer()
+        if scorer.way == "plain":
+            self._announce(f"{self.name} does not take packed rows: each choice is run by itself, which is slower")
         if self._options.compile:
             scorer.compile()
         return scorer

@@ -27,7 +27,8 @@ HEAD_ROWS = 256
 """Rows of [rows × vocabulary] that are in memory at once."""
 
 TOLERANCE_NATS = {torch.float32: 1e-3, torch.float64: 1e-6}
-HALF_PRECISION_TOLERANCE_NATS = 0.15
+HALF_PRECISION_TOLERANCE_NATS = 0.5
+"""Two ways of computing one bf16 network differ by up to 0.2 nats on unlikely tokens; a wrong mask by far more."""
 
 
 class Readout(NamedTuple):

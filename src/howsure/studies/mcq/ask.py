@@ -122,6 +122,7 @@ def to_sample(
         detail = "every choice has probability zero"
         return Sample(item.id, index, _about(item), evidence, reason="no_likely_choice", detail=detail)
     result = _about(item) | _judged(item, log_likelihoods, [len(choice) for choice in scored], alone)
+    result["straddled"] = any(choice.prefix_chars for choice in scored)
     return Sample(item.id, index, result, evidence, Outcome(correct=result["correct"]))
 
 

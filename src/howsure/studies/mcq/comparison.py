@@ -73,7 +73,7 @@ def read_side(run: RunLike) -> Side:
     study = run.manifest.identity.study
     if study != STUDY:
         raise InputError(f"{run.path} is a run of {study!r}, and only {STUDY} runs can be compared")
-    samples, summary = run.records(), run.summary
+    samples, summary = run.records(evidence=False), run.summary
     if run.status != "finished" or summary is None or len(samples) != run.manifest.items:
         raise InputError(
             f"{run.path} is not finished ({run.status}, {len(samples)} of {run.manifest.items} questions): "

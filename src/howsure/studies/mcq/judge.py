@@ -60,7 +60,7 @@ def _counts(ordered: Sequence[Sample], table: Columns) -> dict[str, int]:
         "scored_count": len(scored),
         "tie_count": sum(result["tie"] for result in scored),
         "unbounded_margin_count": int(np.isnan(table.margin_nats[table.scored]).sum()),
-        "straddled_count": sum(_straddled(sample) for sample in ordered),
+        "straddled_count": sum(result.get("straddled") is True for result in scored),
         "pmi_failed_count": sum(result.get("pmi_missing") not in (None, "not_asked") for result in scored),
     }
 
@@ -149,8 +149,3 @@ def _mean(values: NDArray[np.float64]) -> float | None:
 
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _straddled(sample: Sample) -> bool:
-    """Whether a token of some choice began inside the prompt."""
-    return any(choice.get("prefix_chars") for choice in sample.evidence.get("choices", ()))

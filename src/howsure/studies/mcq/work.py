@@ -44,7 +44,10 @@ class Prepared(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A finished study: the summary, the samples in the order of the data, and the run folder."""
+    """A finished study: the summary, the samples in the order of the data, and the run folder.
+
+    The samples are without their evidence, the log-probability of every token: `run.records()` has it.
+    """
 
     summary: dict[str, Any]
     samples: list[Sample]
