@@ -11,7 +11,7 @@ demo: $(VENV)/.local  ## run every study on real weights and print one table
 	$(BIN)/howsure demo
 
 test: lint  ## lint, then the whole suite, two files at a time with one thread each
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
