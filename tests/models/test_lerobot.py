@@ -201,6 +201,19 @@ def test_a_tensor_of_another_shape_is_refused(tmp_path: Path) -> None:
         howsure.load(f"lerobot:{folder}")
 
 
+@pytest.mark.parametrize(
+    "name", ["embed_tokens.weight", "layers.0.self_attn.k_proj.weight", "embeddings.patch_embedding.weight"]
+)
+def test_shapes_that_no_network_has_are_refused(name: str, tmp_path: Path) -> None:
+    import torch
+
+    folder = build_pi0_fast(tmp_path)
+    for shape in ((3,), (0, 32), (1, 1, 1, 1, 1)):
+        edit_weights(folder, lambda t, shape=shape: t.update({k: torch.zeros(shape) for k in t if k.endswith(name)}))
+        with pytest.raises(WeightsError):
+            howsure.load(f"lerobot:{folder}")
+
+
 def test_statistics_of_actions_are_passed_over_and_a_tied_head_may_be_stored(tmp_path: Path, pictures) -> None:
     import torch
 

@@ -22,6 +22,9 @@ PREFIXES = ("model.paligemma_with_expert.paligemma.", "paligemma_with_expert.pal
 NOT_OF_THE_NETWORK = ("normalize_inputs.", "normalize_targets.", "unnormalize_outputs.")
 """Statistics of states and actions, which early policies keep beside the weights; questions have neither."""
 
+TIED = ("embed_tokens.weight", "lm_head.weight")
+"""One matrix under two names, of which a file holds either or both."""
+
 VISION_HEADS = 16
 KEY_VALUE_HEADS = 1
 LAYERS_BY_WIDTH = {"language_model": {2048: 18, 1024: 18}, "vision_tower": {1152: 27}}
@@ -135,17 +138,15 @@ class Checkpoint:
         )
 
     def _vocabulary(self) -> tuple[int, int]:
-        endings = ("embed_tokens.weight", "lm_head.weight")
-        found = {shape for name, shape in self.shapes.items() if name.endswith(endings)}
-        if len(found) != 1:
-            raise WeightsError(self._refusal("missing or mismatched keys", list(endings)))
-        vocabulary, width = found.pop()
-        return vocabulary, width
+        found = {shape for name, shape in self.shapes.items() if name.endswith(TIED)}
+        if len(found) != 1 or len(shape := found.pop()) != 2:
+            raise WeightsError(self._refusal("missing or mismatched keys", list(TIED)))
+        return shape[0], shape[1]
 
     def _text(self, vocabulary: int, width: int) -> dict[str, Any]:
         # One key-value head, so the keys are as wide as one head.
         head, queries = self._language("k_proj")[0], self._language("q_proj")[0]
-        if queries % head:
+        if not head or queries % head:
             raise WeightsError(f"{self.folder}: queries of width {queries} are no multiple of the keys' {head}")
         return {
             "model_type": "gemma",
@@ -159,10 +160,10 @@ class Checkpoint:
         }
 
     def _language(self, projection: str) -> tuple[int, ...]:
-        found = [shape for name, shape in self.shapes.items()
-                 if "language_model" in name and name.endswith(f"self_attn.{projection}.weight")]  # fmt: skip
-        if not found:
-            raise WeightsError(self._refusal("missing keys", [f"language_model…self_attn.{projection}.weight"]))
+        ending = f"self_attn.{projection}.weight"
+        found = [shape for name, shape in self.shapes.items() if "language_model" in name and name.endswith(ending)]
+        if not found or any(len(shape) != 2 for shape in found):
+            raise WeightsError(self._refusal("missing keys", [f"language_model…{ending}"]))
         return found[0]
 
     def _vision(self) -> dict[str, Any]:
@@ -205,16 +206,15 @@ class Checkpoint:
     def _tensors(self) -> dict[str, Any]:
         import torch
 
-        assert self.shapes is not None  # refuses foreign keys
         with self._open() as file:
-            found = {_inner(name): file.get_tensor(name) for name in file.keys() if _inner(name)}  # noqa: SIM118
-        ends = ("embed_tokens.weight", "lm_head.weight")
-        tied = [tensor for name, tensor in found.items() if name and name.endswith(ends)]
+            names = {name: inner for name in file.keys() if (inner := _inner(name)) in self.shapes}  # noqa: SIM118
+            found = {str(inner): file.get_tensor(name) for name, inner in names.items()}
+        tied = [tensor for name, tensor in found.items() if name.endswith(TIED)]
         if len(tied) == 2 and not torch.equal(*tied):
             raise WeightsError(
                 f"{self.folder}: embed_tokens and lm_head differ, but a PaliGemma has one matrix for both"
             )
-        return {str(name): tensor for name, tensor in found.items()}
+        return found
 
     @staticmethod
     def _stored_dtype(tensors: dict[str, Any]) -> str:
