@@ -2,6 +2,7 @@
 
 HowsureError                one sentence for the user: what, where, and what to do about it
 ├── InputError              a file, an option or a value that cannot be used
+│   └── UnusableImage       a good image that the model cannot take, or one that is no longer what it was
 ├── EvidenceError           numbers that cannot be log-probabilities or probabilities
 ├── MissingExtra            a package that is not installed, with the command that installs it
 ├── ModelError              a model that cannot be had or cannot do what is asked
@@ -29,6 +30,10 @@ class HowsureError(Exception):
 
 class InputError(HowsureError, ValueError):
     """A file, an option or a value that cannot be used."""
+
+
+class UnusableImage(InputError):
+    """A good image that the model cannot take, or one that is no longer what it was."""
 
 
 class EvidenceError(HowsureError, ValueError):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import howsure
-from howsure.errors import InputError
+from howsure.errors import InputError, WeightsError
 from howsure.models.contract import Failure, Message, ScoreItem
 from howsure.models.hf import scoring
 from howsure.models.hf.layout import Layout
@@ -362,6 +362,29 @@ def test_a_text_that_names_an_image_is_refused(kind: str, folders, pictures) -> 
         found = model.try_score([item])[0]
         assert isinstance(found, Failure)
         assert "stands for an image" in found.detail
+
+
+def test_a_tokenizer_that_does_not_belong_to_the_model_is_said(folders, tiny_folder: Path, pictures) -> None:
+    model = howsure.load(f"hf:{folders['qwen3_vl']}", tokenizer=str(tiny_folder), lazy=True)
+    with pytest.raises(WeightsError, match="they do not belong together"):
+        model.plan_scores([ScoreItem(PREFIX, CHOICES, pictures[0])])
+    model = howsure.load(f"hf:{folders['paligemma']}", lazy=True)
+    model.encoder.tokenizer.bos_token = None
+    with pytest.raises(WeightsError, match="has no begin token"):
+        model.plan_scores([ScoreItem(PREFIX, CHOICES, pictures[0])])
+
+
+def test_an_image_that_the_model_cannot_take_fails_alone(kind: str, folders, pictures, tmp_path: Path) -> None:
+    """A line of pixels: Qwen refuses it, others stretch it; either way the rest is scored."""
+    line = inspect_picture(picture(tmp_path / "line.png", 2000, 2))
+    model = howsure.load(f"hf:{folders[kind]}")
+    items = [ScoreItem(PREFIX, CHOICES, pictures[0]), ScoreItem(PREFIX, CHOICES, line)]
+    plan, (good, bad) = model.plan_scores(items), model.try_score(items)
+    assert not isinstance(good, Failure)
+    assert isinstance(bad, Failure) == kind.startswith("qwen")
+    assert [failure.reason for failure in plan.refused.values()] == ["unreadable_image"] * isinstance(bad, Failure)
+    if isinstance(bad, Failure):
+        assert "2000×2 pixels cannot be prepared for the model" in bad.detail
 
 
 def test_an_image_that_changes_under_way_fails_alone(folders, tmp_path: Path) -> None:

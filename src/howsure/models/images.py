@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from howsure.errors import InputError, MissingExtra
+from howsure.errors import InputError, MissingExtra, UnusableImage
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 MOST_BYTES = 128 * 2**20
@@ -36,7 +36,7 @@ class Picture(NamedTuple):
         """The pixels, as an RGB image of Pillow; raises where the file is not what it was."""
         content = _content(Path(self.path))
         if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise InputError(f"{self.path} has changed since it was checked")
+            raise UnusableImage(f"{self.path} has changed since it was checked")
         return _decode(content, self.path)
 
 

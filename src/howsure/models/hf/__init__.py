@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from howsure.errors import EvidenceError, InputError
+from howsure.errors import EvidenceError, InputError, UnusableImage
 from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models import builtin
 from howsure.models.contract import (
@@ -91,7 +91,9 @@ class HFTextModel(ModelParts):
 
     def _checked(self, encoded: Encoded | InputError) -> Encoded | Failure:
         if isinstance(encoded, InputError):
-            return Failure("unreadable_text", str(encoded))
+            return Failure(
+                "unreadable_image" if isinstance(encoded, UnusableImage) else "unreadable_text", str(encoded)
+            )
         if not encoded.context:
             return Failure("no_context", f"{self.name} has no start token, so the first token of a text has no context")
         limit = self.context_tokens

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
-from howsure.errors import InputError
+from howsure.errors import InputError, WeightsError
 from howsure.models.contract import Answer, Capability, Conversation, Failure, ScoreItem, as_messages
 from howsure.models.hf import HFTextModel
 from howsure.models.hf.families import Family, family_of
@@ -79,7 +79,10 @@ class HFImageTextModel(HFTextModel):
         if not isinstance(prefix, str):
             return TextItem(self.prompt_text(prefix, item.image), item.continuations, framed=True)
         if family.begin_token:
-            return TextItem(f"{self.encoder.tokenizer.bos_token}{prefix}", item.continuations, framed=True)
+            begin = self.encoder.tokenizer.bos_token
+            if begin is None:
+                raise WeightsError(f"the tokenizer of {self.name} has no begin token, which every prompt starts with")
+            return TextItem(f"{begin}{prefix}", item.continuations, framed=True)
         if item.image is None or family.image_text is None:
             return TextItem(prefix, item.continuations)
         image = family.image_text.replace("{image}", self.sight.placeholder)

@@ -6,11 +6,12 @@ cannot be opened without packages for video, which nothing here needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from howsure.errors import InputError
+from howsure.errors import HowsureError, UnusableImage, WeightsError
 from howsure.models.hf.families import Size, family_of
 from howsure.models.hf.loading import cached_json, explained
 from howsure.models.images import Picture
@@ -38,11 +39,17 @@ class Sight:
             found = getattr(self.config, name, None)
             if isinstance(found, int):
                 return found
-        raise InputError(f"the configuration of {self._source} names no image token, so its images cannot be placed")
+        raise WeightsError(f"the configuration of {self._source} names no image token, so its images cannot be placed")
 
     @cached_property
     def image_token(self) -> str:
-        return str(self.tokenizer.convert_ids_to_tokens(self.image_token_id))
+        found = self.tokenizer.convert_ids_to_tokens(self.image_token_id)
+        if not isinstance(found, str):
+            raise WeightsError(
+                f"the tokenizer of {self._source} has no token {self.image_token_id}, which its configuration names as "
+                "that of an image; they do not belong together"
+            )
+        return found
 
     @cached_property
     def placeholder(self) -> str:
@@ -81,7 +88,8 @@ class Sight:
     def block(self, size: Size) -> tuple[int, ...]:
         """The tokens that stand for an image of this size."""
         if size not in self._blocks:
-            self._blocks[size] = self._find_block(size)
+            with _usable(f"an image of {size[0]}×{size[1]} pixels"):
+                self._blocks[size] = self._find_block(size)
         return self._blocks[size]
 
     def _find_block(self, size: Size) -> tuple[int, ...]:
@@ -118,12 +126,21 @@ class Sight:
 
     def pixels_of(self, image: Any, name: str) -> Pixels:
         nested = self.config.model_type in ("idefics3", "smolvlm")
-        try:
+        with _usable(f"image {name}"):
             found = self.image_processor(images=[[image]] if nested else [image], return_tensors="pt")
-        except Exception as error:  # processors raise anything at all for shapes that they cannot take
-            words = " ".join(str(error).split())[:200]
-            raise InputError(f"image {name} cannot be prepared for the model: {words}") from error
         return {key: value for key, value in found.items() if key not in _NOT_FOR_THE_NETWORK}
+
+
+@contextmanager
+def _usable(what: str) -> Iterator[None]:
+    """Processors raise anything at all for shapes that they cannot take, such as a line of pixels."""
+    try:
+        yield
+    except HowsureError:
+        raise
+    except Exception as error:
+        words = " ".join(str(error).split())[:200]
+        raise UnusableImage(f"{what} cannot be prepared for the model: {words}") from error
 
 
 def together(rows: Sequence[Pixels], device: Any = "cpu") -> dict[str, Any]:
