@@ -424,6 +424,19 @@ def test_images_prepared_ahead_give_the_same_numbers(folders, pictures) -> None:
     assert model.try_score(items) == expected, "closed, and loaded again"
 
 
+def test_another_image_at_the_same_path_is_another_image(folders, tmp_path: Path) -> None:
+    """Prepared ahead, and then replaced: the old pixels must not answer for the new ones."""
+    model = howsure.load(f"hf:{folders['qwen3_vl']}")
+    old = inspect_picture(picture(tmp_path / "x.png", 40, 40, seed=1))
+    before = model.score([ScoreItem(PREFIX, CHOICES, old)])
+    model.prefetch([ScoreItem(PREFIX, CHOICES, old)])
+    assert model.score([ScoreItem(PREFIX, CHOICES, old)]) == before
+    new = inspect_picture(picture(tmp_path / "x.png", 40, 40, seed=2))
+    after = model.score([ScoreItem(PREFIX, CHOICES, new)])
+    assert after != before
+    assert after == howsure.load(f"hf:{folders['qwen3_vl']}").score([ScoreItem(PREFIX, CHOICES, new)])
+
+
 def test_memory_does_not_grow_with_questions_or_with_vocabulary_times_prefix(tmp_path: Path, monkeypatch) -> None:
     """The largest tensor that a run makes: never a table of [prefix × vocabulary], never one for all questions."""
     from tiny import build_tiny

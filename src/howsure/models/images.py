@@ -108,10 +108,6 @@ def _decode(content: bytes, name: str) -> Any:
 
 def _to_rgb(image: Any) -> Any:
     """RGB as models want it; 16-bit greys are scaled, since Pillow would clip them to white."""
-    from PIL import Image
-
     if image.mode.startswith("I;16") or image.mode == "I":
         image = image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
-    rgb = image.convert("RGB")
-    assert isinstance(rgb, Image.Image)
-    return rgb
+    return image.convert("RGB")

@@ -26,6 +26,7 @@ class Family:
     first_position  the position of the first token
     grid_positions  image tokens have positions in time, height and width (M-RoPE)
     begin_token     the prompt begins with the tokenizer's begin token, after the image
+    nested          its image processor wants a list of images for each text
     pieces          the vision tower runs over all images in one sequence, in pieces that do not see each other
     """
 
@@ -35,6 +36,7 @@ class Family:
     first_position: int = 0
     grid_positions: bool = False
     begin_token: bool = False
+    nested: bool = False
     pieces: bool = False
 
 
@@ -66,7 +68,7 @@ def _tiles(config: Any, processor: Any, token: str, size: Size) -> str:
 
 
 _QWEN = Family(_qwen, "<|vision_start|>{image}<|vision_end|>", grid_positions=True, pieces=True)
-_TILED = Family(_tiles)
+_TILED = Family(_tiles, nested=True)
 
 FAMILIES: dict[str, Family] = {
     "qwen2_vl": _QWEN,

@@ -125,12 +125,12 @@ class HFImageTextModel(HFTextModel):
     def prefetch(self, items: Sequence[ScoreItem]) -> None:
         """Read and prepare the images of the batch that comes next, while this one runs."""
         _ = self.network  # loaded here, not by several readers at once
-        pictures = {item.image.path: item.image for item in items if item.image is not None}
-        self._ahead.append({path: self._readers.submit(self._look, picture) for path, picture in pictures.items()})
+        pictures = {item.image.sha256: item.image for item in items if item.image is not None}
+        self._ahead.append({content: self._readers.submit(self._look, one) for content, one in pictures.items()})
 
     @cached_property
     def _ahead(self) -> deque[dict[str, Future[Pixels | Failure]]]:
-        """What is being prepared, for the batch that runs and the next; older ones are forgotten."""
+        """What is being prepared, by content, for the batch that runs and the next; older ones are forgotten."""
         return deque(maxlen=2)
 
     @cached_property
@@ -150,7 +150,7 @@ class HFImageTextModel(HFTextModel):
         return [None if one is None else one.result() for one in started]
 
     def _started(self, picture: Picture) -> Future[Pixels | Failure]:
-        known = (batch[picture.path] for batch in self._ahead if picture.path in batch)
+        known = (batch[picture.sha256] for batch in self._ahead if picture.sha256 in batch)
         return next(known, None) or self._readers.submit(self._look, picture)
 
     def _look(self, picture: Picture) -> Pixels | Failure:

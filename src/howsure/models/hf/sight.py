@@ -125,9 +125,8 @@ class Sight:
         return self.pixels_of(picture.load(), picture.path)
 
     def pixels_of(self, image: Any, name: str) -> Pixels:
-        nested = self.config.model_type in ("idefics3", "smolvlm")
         with _usable(f"image {name}"):
-            found = self.image_processor(images=[[image]] if nested else [image], return_tensors="pt")
+            found = self.image_processor(images=[[image]] if self.family.nested else [image], return_tensors="pt")
         return {key: value for key, value in found.items() if key not in _NOT_FOR_THE_NETWORK}
 
 
