@@ -8,12 +8,14 @@ passes only. A back end is one file that subclasses `Model` and implements eithe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
@@ -88,6 +90,39 @@ class ScorePlan(NamedTuple):
     @property
     def tokens(self) -> int:
         return sum(batch.tokens for batch in self.batches)
+
+
+class Rolling(NamedTuple):
+    """How a text longer than what a model sees at once is read: `window` tokens at a time, of which the last `stride`
+    are new and get a probability. None leaves it to the model."""
+
+    window: int | None = None
+    stride: int | None = None
+
+
+class Passage(NamedTuple):
+    """A stretch of a document in a model's own form, ready to be read; a document is one passage after the other.
+
+    `tokens` of them get a probability, and `tokens_run` are run for that, context included.
+    """
+
+    tokens: int
+    tokens_run: int
+    content: Any
+
+
+class Stretch(NamedTuple):
+    """What a model thought of a passage, token by token: columns of equal length.
+
+    `byte_counts` are the bytes of the text that each token accounts for, all bytes of a document once; `word_starts`
+    the words that begin in it (`models.words`). `unknown` marks tokens outside of a closed vocabulary, and is None
+    for a model that can spell any text.
+    """
+
+    logprobs: NDArray[np.float64]
+    byte_counts: NDArray[np.int64]
+    word_starts: NDArray[np.int64]
+    unknown: NDArray[np.bool_] | None = None
 
 
 class Counters(msgspec.Struct):
@@ -192,6 +227,23 @@ class Model(ABC):
                 raise InputError(f"item {i} cannot be scored: {result.detail}")
             out.append(result)
         return out
+
+    # -- whole documents ----------------------------------------------------------------------------------------
+
+    def rolling(self, wanted: Rolling) -> Rolling:
+        """How this model would read a document, everything decided; a sentence where that cannot be done."""
+        raise self._lacks(Capability.SCORE, "reading a text")
+
+    def passages(self, chunks: Iterable[str], rolling: Rolling) -> Iterator[Passage]:
+        """A document, given as text in pieces of any size, as passages; no more of it is held than is needed.
+
+        The passages are a pure function of the text and of `rolling` (as `self.rolling` gave it), not of the pieces.
+        """
+        raise self._lacks(Capability.SCORE, "reading a text")
+
+    def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
+        """What the model thought of each passage; a pure function of the list, so that it can be done again."""
+        raise self._lacks(Capability.SCORE, "reading a text")
 
     def generate(
         self,

@@ -1,0 +1,30 @@
+"""What a word is, wherever words are counted: bytes between white space, as KenLM has it.
+
+White space is ASCII's, and NUL. A no-break space or an ideographic one belongs to the word that it stands in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+WHITE_SPACE = b" \t\n\r\x0b\x0c\x00"
+_IS_SPACE = np.zeros(256, dtype=np.bool_)
+_IS_SPACE[list(WHITE_SPACE)] = True
+
+
+def is_space(text: bytes) -> NDArray[np.bool_]:
+    """For each byte whether it is white space."""
+    found: NDArray[np.bool_] = _IS_SPACE[np.frombuffer(text, dtype=np.uint8)]
+    return found
+
+
+def starts_of_words(text: bytes, *, after_space: bool = True) -> NDArray[np.int64]:
+    """The places where words begin; `after_space` tells whether what came before the text ended in white space.
+
+    >>> starts_of_words(b"so it  goes").tolist()
+    [0, 3, 7]
+    """
+    space = is_space(text)
+    before = np.concatenate([[after_space], space[:-1]]) if len(space) else space
+    return np.flatnonzero(before & ~space).astype(np.int64)
