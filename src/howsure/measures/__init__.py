@@ -16,9 +16,17 @@ from howsure.measures.entropy import (
     kl_nats,
     perplexity,
 )
+from howsure.measures.entropy_estimates import (
+    BlockEntropy,
+    block_entropies,
+    grassberger_entropy_nats,
+    miller_madow_entropy_nats,
+    plugin_entropy_nats,
+)
 from howsure.measures.fieller import FiellerSet, fieller_set
 from howsure.measures.intervals import Interval, bootstrap, bootstrap_mean, wilson_interval
 from howsure.measures.logprobs import check_logprobs
+from howsure.measures.markov import MarkovModel, MarkovSource, estimate_markov
 from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_bootstrap
 from howsure.measures.selective import RiskCoverage, auarc, auprc, aurc, auroc, e_aurc, prr, risk_coverage
 from howsure.measures.topk import TopKEntropies, TopKEntropy, topk_entropies, topk_entropy
@@ -28,9 +36,12 @@ from howsure.measures.units import NATS_PER_BIT, bits_to_nats, nats_to_bits
 
 __all__ = [
     "NATS_PER_BIT",
+    "BlockEntropy",
     "ChoiceScores",
     "FiellerSet",
     "Interval",
+    "MarkovModel",
+    "MarkovSource",
     "McNemar",
     "NormalisedChoices",
     "PairedDifference",
@@ -46,6 +57,7 @@ __all__ = [
     "aurc",
     "auroc",
     "bits_to_nats",
+    "block_entropies",
     "bootstrap",
     "bootstrap_mean",
     "brier_score",
@@ -55,15 +67,19 @@ __all__ = [
     "e_aurc",
     "entropy_from_logprobs_nats",
     "entropy_nats",
+    "estimate_markov",
     "expected_calibration_error",
     "fieller_set",
+    "grassberger_entropy_nats",
     "kl_nats",
     "log_loss",
     "mcnemar_exact",
+    "miller_madow_entropy_nats",
     "nats_to_bits",
     "normalised_choices",
     "paired_bootstrap",
     "perplexity",
+    "plugin_entropy_nats",
     "prr",
     "reliability_bins",
     "risk_coverage",
