@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence, Set
+from functools import cached_property
 from itertools import accumulate, zip_longest
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from howsure.errors import InputError
 from howsure.models.images import Picture
@@ -84,7 +87,7 @@ class TextEncoder:
         self._spellings: dict[int, bytes | None] = {}
         self._scheme = self._find_scheme()
         self.start_token: int | None = self._find_start()
-        self._cuts = self._scheme == "byte-level" and can_be_cut(tokenizer)
+        self.cuts = self._scheme == "byte-level" and can_be_cut(tokenizer)
 
     def encode(self, prefix: str, continuations: Sequence[str], *, framed: bool = False) -> Encoded:
         """Tokenise one item; an empty context is begun with the model's start token."""
@@ -102,7 +105,7 @@ class TextEncoder:
 
     def _encode_some(self, items: Sequence[TextItem]) -> list[Encoded | InputError]:
         done: dict[int, Encoded | InputError] = {i: e for i, item in enumerate(items) if (e := _unreadable(item))}
-        cuts = {i: last_cut(item.prefix) for i, item in enumerate(items) if self._cuts and len(item.continuations) > 1}
+        cuts = {i: last_cut(item.prefix) for i, item in enumerate(items) if self.cuts and len(item.continuations) > 1}
         done |= self._encode_cut(items, {i: cut for i, cut in cuts.items() if cut and i not in done})
         for framed in (False, True):
             rest = [i for i, item in enumerate(items) if i not in done and item.framed == framed]
@@ -158,6 +161,12 @@ class TextEncoder:
             prefix_chars=len(before[covered:].decode("utf-8", errors="ignore")),
         )
 
+    @cached_property
+    def lead(self) -> tuple[int, ...]:
+        """The tokens that the tokenizer itself puts before every text."""
+        found = self.pieces(["a"])[0]
+        return found.ids[: found.leading]
+
     def pieces(self, texts: Sequence[str], *, framed: bool = False) -> list[Pieces]:
         """The tokens of each text; tokens that the tokenizer puts after its end are taken off."""
         spelled = [utf8(text) for text in texts]
@@ -173,6 +182,7 @@ class TextEncoder:
             return_special_tokens_mask=not framed,
             return_attention_mask=False,
             add_special_tokens=not framed,
+            verbose=False,  # or a text longer than the context, which nobody runs as it is, is warned of
         )
         masks = [[0] * len(ids) for ids in found["input_ids"]] if framed else found["special_tokens_mask"]
         return found["input_ids"], masks
@@ -184,9 +194,8 @@ class TextEncoder:
         if known is not None:
             ends = tuple(accumulate(map(len, known)))
         else:
-            whole = self.tokenizer(text, return_offsets_mapping=True, add_special_tokens=not framed)
-            offsets = whole["offset_mapping"][: len(ids)]
-            ends = tuple(len(text[:end].encode("utf-8")) for _, end in offsets)
+            whole = self.tokenizer(text, return_offsets_mapping=True, add_special_tokens=not framed, verbose=False)
+            ends = _byte_ends(text, [end for _, end in whole["offset_mapping"][: len(ids)]])
         return Pieces(tuple(ids), leading, ends, None if known is None else tuple(known))
 
     def answer(self, ids: Sequence[int]) -> tuple[str, list[bytes] | None]:
@@ -289,6 +298,14 @@ def _without_trailing(ids: list[int], added: list[int]) -> tuple[int, list[int]]
     while end > leading and added[end - 1]:
         end -= 1
     return leading, ids[:end]
+
+
+def _byte_ends(text: str, ends: Sequence[int]) -> tuple[int, ...]:
+    """Places between characters as places between bytes, in one walk along the text."""
+    characters = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    widths = 1 + (characters >= 0x80) + (characters >= 0x800) + (characters >= 0x10000)
+    places = np.concatenate([[0], np.cumsum(widths)])
+    return tuple(places[np.minimum(np.array(ends, dtype=np.int64), len(text))].tolist())
 
 
 def _tokens_within(text: Pieces, boundary: int) -> int:

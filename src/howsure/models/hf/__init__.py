@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,14 +17,19 @@ from howsure.models.contract import (
     Conversation,
     Failure,
     ModelOptions,
+    Passage,
+    Rolling,
     ScoreItem,
     ScorePlan,
+    Stretch,
     as_messages,
 )
+from howsure.models.hf import rolling as documents
 from howsure.models.hf.parts import ModelParts
 from howsure.models.names import ModelName
 from howsure.models.packing import plan_batches, plan_rows
 from howsure.models.text_boundary import Encoded, TextItem
+from howsure.models.token_stream import Ints, Tokens, tokens_of
 
 ENCODED_AT_ONCE = 1024
 T = TypeVar("T")
@@ -95,11 +100,14 @@ class HFTextModel(ModelParts):
                 "unreadable_image" if isinstance(encoded, UnusableImage) else "unreadable_text", str(encoded)
             )
         if not encoded.context:
-            return Failure("no_context", f"{self.name} has no start token, so the first token of a text has no context")
+            return Failure("no_context", self._no_context())
         limit = self.context_tokens
         if limit is not None and encoded.span > limit:
             return Failure("too_long", f"{encoded.span} tokens do not fit the model's context of {limit}")
         return encoded
+
+    def _no_context(self) -> str:
+        return f"{self.name} has no start token, so the first token of a text has no context"
 
     def _text_of(self, item: ScoreItem) -> TextItem:
         """The text that the tokenizer gets for an item."""
@@ -177,6 +185,49 @@ class HFTextModel(ModelParts):
 
     def _pieces(self, ids: Iterable[int]) -> list[str]:
         return [self.encoder.piece(int(i)) for i in ids]
+
+    # -- whole documents ----------------------------------------------------------------------------------------
+
+    def rolling(self, wanted: Rolling) -> Rolling:
+        return documents.decide(wanted, self.context_tokens, self._frame())
+
+    def passages(self, chunks: Iterable[str], rolling: Rolling) -> Iterator[Passage]:
+        return documents.passages(self._tokens_of(chunks), self._frame(), self.rolling(rolling))
+
+    def _frame(self) -> documents.Frame:
+        """What stands before a document; a sentence where nothing does, so that its first token cannot be read."""
+        if self.encoder.lead:
+            return documents.Frame(self.encoder.lead)
+        if self.encoder.start_token is None:
+            raise InputError(self._no_context())
+        return documents.Frame((), (self.encoder.start_token,))
+
+    def _tokens_of(self, chunks: Iterable[str]) -> Iterator[Tokens]:
+        for tokens in tokens_of(self.encoder, chunks):
+            self._check_document(tokens.ids)
+            yield tokens
+
+    def _check_document(self, ids: Ints) -> None:
+        """Raise in a sentence where a document holds what the model would not take for text."""
+
+    def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
+        rows = [(passage.content, window) for passage in passages for window in passage.content.windows]
+        sizes = [content.tokens_run(window) for content, window in rows]
+        found: dict[int, Any] = {}
+        for batch in plan_batches(sizes, range(len(rows)), self.token_budget):
+            items = [content.encoded(window) for content, window in (rows[i] for i in batch.indices)]
+            found |= zip(batch.indices, self._run(items, [None] * len(items), 0, False), strict=True)
+        readouts = (found[i] for i in range(len(rows)))
+        return [self._stretch(one.content, [next(readouts) for _ in one.content.windows]) for one in passages]
+
+    def _stretch(self, content: documents.Windows, readouts: Sequence[Any]) -> Stretch | Failure:
+        failed = next((one for one in readouts if isinstance(one, Failure)), None)
+        if failed is not None:
+            return failed
+        try:
+            return documents.stretch(content, readouts)
+        except EvidenceError as error:
+            return Failure("bad_logprobs", f"{self.name} gave {error}")
 
     # -- generate ---------------------------------------------------------------------------------------------
 

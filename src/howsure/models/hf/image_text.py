@@ -8,14 +8,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from howsure.errors import InputError, WeightsError
 from howsure.models.contract import Answer, Capability, Conversation, Failure, ScoreItem, as_messages
 from howsure.models.hf import HFTextModel
 from howsure.models.hf.families import Family, family_of
 from howsure.models.hf.layout import Layout
+from howsure.models.hf.rolling import Frame
 from howsure.models.hf.sight import Pixels, Sight, ready_for
 from howsure.models.images import Picture
 from howsure.models.text_boundary import Encoded, TextItem
+from howsure.models.token_stream import Ints
 
 READERS = 8
 TRIAL_SIZE = (64, 48)
@@ -79,21 +83,24 @@ class HFImageTextModel(HFTextModel):
         if not isinstance(prefix, str):
             return TextItem(self.prompt_text(prefix, item.image), item.continuations, framed=True)
         if family.begin_token:
-            begin = self.encoder.tokenizer.bos_token
-            if begin is None:
-                raise WeightsError(f"the tokenizer of {self.name} has no begin token, which every prompt starts with")
-            return TextItem(f"{begin}{prefix}", item.continuations, framed=True)
+            return TextItem(f"{self._begin_token()}{prefix}", item.continuations, framed=True)
         if item.image is None or family.image_text is None:
             return TextItem(prefix, item.continuations)
         image = family.image_text.replace("{image}", self.sight.placeholder)
         return TextItem(image + prefix, item.continuations)
+
+    def _begin_token(self) -> str:
+        begin = self.encoder.tokenizer.bos_token
+        if begin is None:
+            raise WeightsError(f"the tokenizer of {self.name} has no begin token, which every prompt starts with")
+        return str(begin)
 
     def _placed(self, item: ScoreItem, encoded: Encoded) -> Encoded:
         sight, rows = self.sight, (encoded.context, *encoded.suffixes)
         expected = int(item.image is not None and self.family.image_text is not None)
         held = sum(row.count(token) for row in rows for token in {sight.image_token_id, sight.placeholder_id})
         if held > expected:
-            raise InputError(f"the text itself holds {sight.placeholder}, which stands for an image")
+            raise self._holds_image()
         if held < expected:
             raise InputError(f"{self.name}'s chat template has no place for an image")
         if item.image is None:
@@ -101,6 +108,20 @@ class HFImageTextModel(HFTextModel):
         block, context = sight.block((item.image.width, item.image.height)), encoded.context
         place = context.index(sight.placeholder_id) if expected else 0
         return encoded._replace(context=(*context[:place], *block, *context[place + expected :]), image=item.image)
+
+    def _holds_image(self) -> InputError:
+        return InputError(f"the text itself holds {self.sight.placeholder}, which stands for an image")
+
+    def _frame(self) -> Frame:
+        """A document is read without an image; where every prompt has a begin token, so has every window of it."""
+        if not self.family.begin_token:
+            return super()._frame()
+        begin = self.encoder.tokenizer.convert_tokens_to_ids(self._begin_token())
+        return Frame((int(begin),), prefix_lm=self.family.prefix_lm)
+
+    def _check_document(self, ids: Ints) -> None:
+        if np.isin(ids, [self.sight.image_token_id, self.sight.placeholder_id]).any():
+            raise self._holds_image()
 
     def prompt_text(self, conversation: Conversation, image: Picture | None = None) -> str:
         """A conversation through the chat template, with the image at the start of the first user message."""

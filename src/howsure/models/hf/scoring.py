@@ -89,7 +89,7 @@ class Scorer:
         """One readout an item. Out of memory, the batch is halved until it fits."""
         seen = list(pixels) if pixels is not None else [None] * len(items)
         longest = max(item.tokens for item in items)
-        if self.way == "plain" or (self.window is not None and longest > self.window):
+        if self.way == "plain" or (self.window is not None and longest > self.window and not self._simple(items)):
             return [self.run_plain(item, wanted, one) for item, one in zip(items, seen, strict=True)]
         try:
             found: list[Readout] = self.run_packed(items, wanted, seen)
@@ -99,6 +99,10 @@ class Scorer:
                 raise
         half = len(items) // 2
         return self.run(items[:half], wanted, seen[:half]) + self.run(items[half:], wanted, seen[half:])
+
+    def _simple(self, items: Sequence[Encoded]) -> bool:
+        """Whether rows are plain causal sequences, for which the network makes its masks itself, sliding ones too."""
+        return not self.layout.family.prefix_lm and all(len(item.suffixes) <= 1 for item in items)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def run_packed(
