@@ -44,3 +44,15 @@ def byte_level_tokenizer():
     trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=["<s>"], initial_alphabet=alphabet)
     tokenizer.train_from_iterator([TINY_TEXT] * 4, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="<s>", pad_token="<s>")
+
+
+def build_ngram(folder: Path, *, order: int = 3) -> Path:
+    """A small n-gram model of a text that knows every letter as a word."""
+    from howsure.models.ngram.arpa import write_arpa
+    from howsure.models.ngram.estimate import Smoothing
+    from howsure.models.ngram.training import train
+
+    text = f"{TINY_TEXT}\n{' '.join('abcdefghijklmnopqrstuvwxyz')}\nthe sky is a b c\n"
+    path = folder / "tiny.arpa"
+    write_arpa(train([text.encode()], order, Smoothing.WITTEN_BELL).table, path)
+    return path

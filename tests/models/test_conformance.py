@@ -12,6 +12,7 @@ import howsure
 from howsure.errors import HowsureError, MissingCapability
 from howsure.models.contract import Capability, Model, ScoreItem
 from howsure.models.registry import BACK_ENDS
+from tiny import build_ngram
 from tiny_vision import build_pi0_fast
 
 pytestmark = pytest.mark.real_model
@@ -28,6 +29,8 @@ def open_real(kind: str, request: pytest.FixtureRequest) -> Model:
         return howsure.load(f"lerobot:{build_pi0_fast(request.getfixturevalue('tmp_path'))}")
     if kind == "openai":
         return howsure.load("openai:smollm2", base_url=request.getfixturevalue("scoring_server").base_url)
+    if kind == "ngram":
+        return howsure.load(f"ngram:{build_ngram(request.getfixturevalue('tmp_path'))}")
     raise AssertionError(f"no real model is set up for back end {kind!r}: add one to this test")
 
 

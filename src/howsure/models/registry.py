@@ -52,6 +52,12 @@ def _open_openai(name: ModelName, options: ModelOptions) -> Model:
     return OpenAIServer(name.target, base_url=options.base_url, concurrency=options.concurrency)
 
 
+def _open_ngram(name: ModelName, options: ModelOptions) -> Model:
+    from howsure.models.ngram.model import NgramModel
+
+    return NgramModel(name.target)
+
+
 _BOTH = frozenset({Capability.GENERATE, Capability.SCORE})
 _LOCAL = ("torch", "transformers", "accelerate")
 
@@ -73,6 +79,10 @@ BACK_ENDS: dict[str, BackEnd] = {
         BackEnd(
             "openai", "openai:<model>", "an OpenAI-compatible server (--base-url); vLLM and its like can score",
             _BOTH, ("openai",), None, _open_openai,
+        ),
+        BackEnd(
+            "ngram", "ngram:<file.arpa>", "an n-gram model, from `howsure ngram train`, KenLM or SRILM",
+            frozenset({Capability.SCORE}), (), None, _open_ngram,
         ),
     )
 }  # fmt: skip

@@ -1,0 +1,242 @@
+"""`ngram:<file.arpa>` as a model: exact probabilities of words, whole documents at millions of words a second."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.errors import InputError
+from howsure.evidence import TokenLogprobs, TopAlternatives
+from howsure.models.contract import (
+    Capability,
+    Counters,
+    Failure,
+    Model,
+    Passage,
+    Rolling,
+    ScoreItem,
+    ScorePlan,
+    Stretch,
+)
+from howsure.models.ngram.arpa import read_arpa
+from howsure.models.ngram.table import NgramTable, begins_of
+from howsure.models.ngram.vocabulary import END_ID, UNKNOWN_ID, Ids, find_words
+from howsure.models.packing import plan_batches
+from howsure.models.text_boundary import utf8
+
+PASSAGE_BYTES = 1 << 20
+WORDS_AT_ONCE = 1 << 18
+NATS_PER_LOG10 = math.log(10.0)
+
+
+class Tokens(NamedTuple):
+    """Words and line ends of a text in order: their numbers, where each ends in bytes, and log10 p of each.
+
+    A token begins where the one before it ends, so white space belongs to what follows it.
+    """
+
+    ids: Ids
+    ends: Ids
+    log10_probs: NDArray[np.float64]
+    places: Ids
+    laid: Ids
+
+
+class NgramModel(Model):
+    """A back-off model over words. A line is a sentence; a line end is `</s>`, after which `<s>` begins the next."""
+
+    capabilities = frozenset({Capability.SCORE})
+
+    def __init__(self, path: str) -> None:
+        self.name = f"ngram:{path}"
+        self.path = Path(path)
+        self.counters = Counters()
+
+    @cached_property
+    def table(self) -> NgramTable:
+        return read_arpa(self.path)
+
+    def load(self) -> None:
+        _ = self.table
+
+    def fingerprint(self) -> dict[str, Any]:
+        try:
+            with self.path.open("rb") as file:
+                return {"kind": "ngram", "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {error.strerror}") from error
+
+    # -- score --------------------------------------------------------------------------------------------------
+
+    def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
+        refused = {i: found for i, item in enumerate(items) if (found := _refused(item)) is not None}
+        sizes = [0 if i in refused else _size(item) for i, item in enumerate(items)]
+        order = [i for i in range(len(items)) if i not in refused]
+        return ScorePlan(plan_batches(sizes, order, WORDS_AT_ONCE), refused)
+
+    def try_score(
+        self, items: Sequence[ScoreItem], *, top_logprobs: int = 0, entropies: bool = False
+    ) -> list[list[TokenLogprobs] | Failure]:
+        return [_refused(item) or self._score(item, top_logprobs, entropies) for item in items]
+
+    def _score(self, item: ScoreItem, top: int, entropies: bool) -> list[TokenLogprobs]:
+        """Each continuation after what the prefix's last line holds; from the same token on for all of them."""
+        self.counters.calls += 1
+        boundary = len(_last_line(item).encode())
+        texts = [_joined(item, continuation).encode() for continuation in item.continuations]
+        found = [self._tokens(text, ends_sentence=False) for text in texts]
+        shared = min((int(np.searchsorted(one.ends, boundary, side="right")) for one in found), default=0)
+        return [
+            self._evidence(text, one, shared, boundary, top, entropies) for text, one in zip(texts, found, strict=True)
+        ]
+
+    def _evidence(
+        self, text: bytes, tokens: Tokens, first: int, boundary: int, top: int, entropies: bool
+    ) -> TokenLogprobs:
+        edges = [0, *tokens.ends.tolist()]
+        if len(edges) > 1:
+            edges[-1] = len(text)  # white space at the end belongs to the last token, since none follows
+        spelled = [text[start:end] for start, end in zip(edges[first:], edges[first + 1 :], strict=False)]
+        known = self._expectations(tokens, first) if top or entropies else []
+        return TokenLogprobs(
+            tokens=tuple(piece.decode("utf-8", errors="replace") for piece in spelled),
+            logprobs=tokens.log10_probs[first:] * NATS_PER_LOG10,
+            token_bytes=tuple(spelled),
+            top=TopAlternatives.from_rows([self._best(one, top) for one in known]) if top else None,
+            entropies_nats=np.array([_entropy_nats(one) for one in known]) if entropies else None,
+            prefix_chars=len(text[min(edges[first], boundary) : boundary].decode("utf-8", errors="ignore")),
+        )
+
+    def _expectations(self, tokens: Tokens, first: int) -> list[NDArray[np.float64]]:
+        """For each token from `first` on, the probabilities of all words in its place."""
+        history = self.table.order - 1
+        rows = []
+        for place in tokens.places[first:].tolist():
+            before = tokens.laid[max(place - history, 0) : place].tolist()
+            last_end = max((i for i, word in enumerate(before) if word == END_ID), default=-1)
+            rows.append(self.table.distribution(before[last_end + 1 :]))
+        return rows
+
+    def _best(self, probs: NDArray[np.float64], count: int) -> list[tuple[str, float]]:
+        ranked = np.argsort(-probs, kind="stable")[:count].tolist()
+        return [(self._spelled(word), float(np.log(probs[word]))) for word in ranked if probs[word] > 0]
+
+    def _spelled(self, word: int) -> str:
+        return "\n" if word == END_ID else f" {self.table.vocabulary.words[word].decode('utf-8')}"
+
+    def _tokens(self, text: bytes, *, ends_sentence: bool) -> Tokens:
+        """A text looked up; an unfinished last line is taken to end there only if `ends_sentence`."""
+        laid, spans = self.table.lay(text)
+        log10_probs = self.table.log10_probs(laid.ids, begins_of(laid)) if len(laid.ids) else np.empty(0)
+        line_ends = laid.ends if ends_sentence else laid.ends[: len(spans.newlines)]
+        end_bytes = np.append(spans.newlines + 1, len(text))[: len(line_ends)]
+        places = np.concatenate([laid.words, line_ends])
+        order = np.argsort(places, kind="stable")
+        places = places[order]
+        ends = np.concatenate([spans.ends, end_bytes])[order]
+        self.counters.tokens_run += len(places)
+        return Tokens(laid.ids[places], ends, log10_probs[places], places, laid.ids)
+
+    # -- whole documents ----------------------------------------------------------------------------------------
+
+    def rolling(self, wanted: Rolling) -> Rolling:
+        if wanted != Rolling():
+            raise InputError("--window and --stride are for neural models; an n-gram model sees its last words only")
+        return wanted
+
+    def passages(self, chunks: Iterable[str], rolling: Rolling) -> Iterator[Passage]:
+        before = b""
+        for text, last in _pieces(chunks):
+            ends_sentence = last or text.endswith(b"\n")
+            count = len(find_words(text).starts) + text.count(b"\n") + (ends_sentence and not text.endswith(b"\n"))
+            yield Passage(count, count, (before, text, ends_sentence))
+            before = b"" if ends_sentence else self._history(before + text)
+
+    def _history(self, text: bytes) -> bytes:
+        """The last words of an unfinished line: all that the next word can depend on."""
+        line = text.rpartition(b"\n")[2]
+        spans = find_words(line)
+        first = max(len(spans.starts) - self.table.order + 1, 0)
+        return b"" if first == len(spans.starts) else line[spans.starts[first] :]
+
+    def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
+        return [self._read(*passage.content) for passage in passages]
+
+    def _read(self, before: bytes, text: bytes, ends_sentence: bool) -> Stretch:
+        """One passage; `before` are the last words of the line that it goes on with."""
+        self.counters.calls += 1
+        tokens = self._tokens(before + text, ends_sentence=ends_sentence)
+        first = len(find_words(before).starts)
+        ends = tokens.ends[first:] - len(before)
+        byte_counts = np.diff(ends, prepend=0)
+        byte_counts[-1:] += len(text) - ends[-1:]
+        ids = tokens.ids[first:]
+        return Stretch(
+            logprobs=tokens.log10_probs[first:] * NATS_PER_LOG10,
+            byte_counts=byte_counts,
+            word_starts=(ids != END_ID).astype(np.int64),
+            unknown=ids == UNKNOWN_ID,
+        )
+
+
+def _refused(item: ScoreItem) -> Failure | None:
+    if not isinstance(item.prefix, str):
+        return Failure("no_chat_template", "an n-gram model takes plain text, and no conversation")
+    if item.image is not None:
+        return Failure("unreadable_image", "an n-gram model reads text only, and the item has an image")
+    try:
+        for continuation in item.continuations:
+            utf8(item.prefix + continuation)
+    except InputError as error:
+        return Failure("unreadable_text", str(error))
+    return None
+
+
+def _last_line(item: ScoreItem) -> str:
+    """The end of a prefix: what lies before its last line is another sentence."""
+    assert isinstance(item.prefix, str)
+    return item.prefix[item.prefix.rfind("\n") + 1 :]
+
+
+def _joined(item: ScoreItem, continuation: str) -> str:
+    return _last_line(item) + continuation
+
+
+def _size(item: ScoreItem) -> int:
+    """About how many words an item has, line ends included."""
+    return sum(_joined(item, continuation).count(" ") + 2 for continuation in item.continuations)
+
+
+def _entropy_nats(probs: NDArray[np.float64]) -> float:
+    positive = probs[probs > 0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def _pieces(chunks: Iterable[str]) -> Iterator[tuple[bytes, bool]]:
+    """A text in pieces of about `PASSAGE_BYTES`, cut after a line end, or else after white space; and which is last.
+
+    The cuts depend on the text alone. A stretch without any white space is one word, and held whole.
+    """
+    buffer, size = b"", PASSAGE_BYTES
+    for chunk in chunks:
+        buffer += utf8(chunk)
+        while len(buffer) > size:
+            cut = _cut(buffer[:size])
+            size = PASSAGE_BYTES if cut else 2 * size
+            if cut:
+                yield buffer[:cut], False
+                buffer = buffer[cut:]
+    if buffer:
+        yield buffer, True
+
+
+def _cut(piece: bytes) -> int:
+    """After the last line end, else after the last space; 0 where there is neither."""
+    return piece.rfind(b"\n") + 1 or piece.rfind(b" ") + 1
