@@ -10,7 +10,7 @@ import pytest
 
 import howsure
 from howsure.errors import HowsureError, MissingCapability
-from howsure.models.contract import Capability, Model, ScoreItem
+from howsure.models.contract import Capability, Failure, Model, Rolling, ScoreItem
 from howsure.models.registry import BACK_ENDS
 from tiny import build_ngram
 from tiny_vision import build_pi0_fast
@@ -94,6 +94,31 @@ def test_probabilities_of_all_next_bytes_do_not_exceed_one(model: Model) -> None
     scored = model.score([("the sky is ", letters)])[0]
     total = sum(np.exp(-evidence.nll_nats) for evidence in scored)
     assert 0 < total <= 1 + 1e-4
+
+
+def test_a_document_is_read_to_its_last_byte(model: Model) -> None:
+    needs(model, Capability.SCORE)
+    text = "The sky is blue,\nthe café is open\tand the 数字 are here.\n\nSo it  goes\n"
+    decided = model.rolling(Rolling())
+    assert model.rolling(decided) == decided
+    passages = list(model.passages([text[:9], text[9:]], decided))
+    found = model.read(passages)
+    assert not any(isinstance(one, Failure) for one in found), found
+    logprobs, byte_counts, word_starts = (np.concatenate(c) for c in list(zip(*found, strict=True))[:3])
+    assert np.isfinite(logprobs).all()
+    assert logprobs.max() <= 0
+    assert byte_counts.min() >= 0
+    assert byte_counts.sum() == len(text.encode())
+    assert word_starts.sum() == len(text.split())
+    assert len(logprobs) == len(byte_counts) == len(word_starts)
+    assert [one.logprobs.tolist() for one in model.read(passages)] == [one.logprobs.tolist() for one in found]
+    assert logprobs.sum() == pytest.approx(-model.score([("", [text])])[0][0].nll_nats, rel=1e-6)
+
+
+def test_an_empty_document_has_no_passages(model: Model) -> None:
+    needs(model, Capability.SCORE)
+    assert list(model.passages(["", ""], model.rolling(Rolling()))) == []
+    assert model.read([]) == []
 
 
 def test_generate_keeps_order_and_gives_evidence(model: Model) -> None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from howsure.errors import EvidenceError, MissingCapability, ModelError
 from howsure.evidence import TokenLogprobs, from_openai
+from howsure.models import whole_text
 from howsure.models.contract import (
     Answer,
     Capability,
@@ -25,8 +26,11 @@ from howsure.models.contract import (
     Counters,
     Failure,
     Model,
+    Passage,
+    Rolling,
     ScoreItem,
     ScorePlan,
+    Stretch,
     as_messages,
 )
 from howsure.models.endpoint import Endpoint, check, server_words
@@ -119,6 +123,17 @@ class OpenAIServer(Model):
         """One request for each continuation; exact entropies are nothing that a server gives, so they stay unknown."""
         _check_top(top_logprobs)
         return self._scorer.try_score(items, top_logprobs)
+
+    def rolling(self, wanted: Rolling) -> Rolling:
+        """Nothing is sent; what a server sees of a text is for the server to say."""
+        return whole_text.rolling(self.name, wanted)
+
+    def passages(self, chunks: Iterable[str], rolling: Rolling) -> Iterator[Passage]:
+        self.rolling(rolling)
+        return whole_text.passages(chunks)
+
+    def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
+        return whole_text.read(passages, self.try_score)
 
     def check_logprobs(self, top_logprobs: int = 5) -> None:
         """Ask for one token, and raise in one sentence unless its log-probability comes with it."""
