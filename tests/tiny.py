@@ -50,9 +50,9 @@ def build_ngram(folder: Path, *, order: int = 3) -> Path:
     """A small n-gram model of a text that knows every letter as a word."""
     from howsure.models.ngram.arpa import write_arpa
     from howsure.models.ngram.estimate import Smoothing
-    from howsure.models.ngram.training import train
+    from howsure.models.ngram.training import Piece, train
 
     text = f"{TINY_TEXT}\n{' '.join('abcdefghijklmnopqrstuvwxyz')}\nthe sky is a b c\n"
     path = folder / "tiny.arpa"
-    write_arpa(train([text.encode()], order, Smoothing.WITTEN_BELL).table, path)
+    write_arpa(train([Piece(text.encode())], order, Smoothing.WITTEN_BELL).table, path)
     return path

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from howsure.evidence import TokenLogprobs as TokenLogprobs
     from howsure.models.registry import load as load
     from howsure.runs import Run as Run
+    from howsure.studies.comparing import compare as compare
     from howsure.studies.mcq import mcq as mcq
-    from howsure.studies.mcq.comparison import compare as compare
+    from howsure.studies.ngram import train_ngram as train_ngram
+    from howsure.studies.perplexity import perplexity as perplexity
     from howsure.studies.reading import read_text as read_text
 
 _HOMES = {
@@ -32,13 +34,27 @@ _HOMES = {
     "Outcome": "howsure.evidence",
     "Run": "howsure.runs",
     "TokenLogprobs": "howsure.evidence",
-    "compare": "howsure.studies.mcq.comparison",
+    "compare": "howsure.studies.comparing",
     "load": "howsure.models.registry",
     "mcq": "howsure.studies.mcq",
+    "perplexity": "howsure.studies.perplexity",
     "read_text": "howsure.studies.reading",
+    "train_ngram": "howsure.studies.ngram",
 }
 
-__all__ = ["Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "load", "mcq", "read_text"]
+__all__ = [
+    "Distribution",
+    "Outcome",
+    "Run",
+    "TokenLogprobs",
+    "__version__",
+    "compare",
+    "load",
+    "mcq",
+    "perplexity",
+    "read_text",
+    "train_ngram",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -35,7 +35,7 @@ def assert_fails(done: Result, words: str) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("howsure.studies.mcq.work.load", lambda name, **options: MODELS[name])
+    monkeypatch.setattr("howsure.studies.pairs.load", lambda name, **options: MODELS[name])
     return write(tmp_path / "q.jsonl", *ROWS)
 
 

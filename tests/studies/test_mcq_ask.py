@@ -177,7 +177,7 @@ def test_a_model_opened_by_its_name_is_given_back_and_a_users_own_is_not(
     model = OnPaper({" yes": -1.0, " no": -3.0})
     howsure.mcq(path, model, out=tmp_path / "a")
     assert not model.closed
-    monkeypatch.setattr("howsure.studies.mcq.work.load", lambda name, **options: model)
+    monkeypatch.setattr("howsure.studies.pairs.load", lambda name, **options: model)
     howsure.mcq(path, "by-name", out=tmp_path / "b")
     assert model.closed
 

@@ -227,7 +227,7 @@ def test_the_first_model_is_gone_before_the_second_is_asked(
         alive[name] = weakref.ref(opened)
         return opened
 
-    monkeypatch.setattr("howsure.studies.mcq.work.load", load)
+    monkeypatch.setattr("howsure.studies.pairs.load", load)
     gc.disable()
     try:
         howsure.mcq(data, "before", model_b="after", out=tmp_path / "both")

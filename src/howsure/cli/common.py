@@ -96,6 +96,14 @@ def print_plan(value: dict[str, Any], as_json: bool) -> int:
     return DONE
 
 
+def total_cost(costs: list[dict[str, int]]) -> dict[str, int]:
+    """What all models take together; the items are the same."""
+    total = dict(costs[0])
+    for cost in costs[1:]:
+        total |= {name: total.get(name, 0) + count for name, count in cost.items() if name != "items"}
+    return total
+
+
 def new_run_folder(study: str) -> Path:
     """Where a run goes when the user named no folder."""
     return Path("runs") / f"{study}-{datetime.datetime.now():%Y%m%d-%H%M%S}"

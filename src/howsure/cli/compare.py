@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +14,7 @@ from howsure.cli import common
 def compare(
     run_a: Annotated[Path, typer.Argument(help="Run folder of the first model, such as the older checkpoint.")],
     run_b: Annotated[Path, typer.Argument(help="Run folder of the second model.")],
-    flips: Annotated[int, typer.Option(help="How many flips of each kind to show.")] = 5,
+    flips: Annotated[int, typer.Option(help="mcq: how many flips of each kind to show.")] = 5,
     output_json: Annotated[
         Path | None, typer.Option(help="Write both runs' results and the comparison into this file.")
     ] = None,
@@ -23,28 +23,44 @@ def compare(
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
 ) -> int:
-    """Compare two finished mcq runs over the same questions: what changed, and is it more than chance?
+    """Compare two finished runs over the same data: what changed, and is it more than chance?
 
-    Works from the run folders alone; no model is loaded.
+    mcq runs over the same questions, or perplexity runs over the same texts (per byte). Works from the run folders
+    alone; no model is loaded.
 
     Example: howsure compare runs/before runs/after
     """
-    from howsure.report.compare import print_comparison
-    from howsure.report.console import output
-    from howsure.studies.mcq.comparison import compare as compare_runs
-    from howsure.studies.mcq.comparison import comparison_document, read_side
+    from howsure.runs import Run
+    from howsure.studies.comparing import compare as compare_runs
+    from howsure.studies.comparing import study_of
+    from howsure.studies.mcq.comparison import comparison_document
     from howsure.studies.mcq.document import check_writable, write_document
 
+    a, b = Run(run_a), Run(run_b)
+    study = study_of(a, b)
     if dry_run:
-        items = len(read_side(run_a).samples) + len(read_side(run_b).samples)
+        items = a.manifest.items + b.manifest.items
         return common.print_plan({"items": items, "model_calls": 0, "tokens": 0}, as_json)
     if output_json is not None:
         check_writable(output_json)
-    found = compare_runs(run_a, run_b, seed=seed)
+    found = compare_runs(a, b, seed=seed)
     if output_json is not None:
-        write_document(output_json, comparison_document(found))
+        write_document(output_json, comparison_document(found) if study == "mcq" else found)
     if as_json:
         common.print_json(found)
     else:
-        print_comparison(output(), found, 0 if quiet else flips)
+        _print(study, found, 0 if quiet else flips)
     return common.DONE
+
+
+def _print(study: str, found: dict[str, Any], flips: int) -> None:
+    from howsure.report.console import output
+
+    if study == "mcq":
+        from howsure.report.compare import print_comparison
+
+        print_comparison(output(), found, flips)
+    else:
+        from howsure.report.perplexity import print_comparison as print_texts
+
+        print_texts(output(), found)

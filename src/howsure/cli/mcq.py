@@ -78,7 +78,7 @@ def mcq(
     """
     from howsure.report.console import remarks
     from howsure.report.progress import progress_for
-    from howsure.studies.mcq import carry_out_and_give_back, carry_out_pair, check_writable, prepare_all
+    from howsure.studies.mcq import carry_out_all, check_writable, prepare_all
 
     if output_json is not None and not dry_run:
         check_writable(output_json)
@@ -102,23 +102,14 @@ def mcq(
         announce=common.announcer(quiet),
     )
     if dry_run:
-        return common.print_plan(_total([one.cost() for one in prepared]), as_json)
+        return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
     folder = out or common.new_run_folder("mcq")
     if out is None and not quiet:
         common.say(f"writing {folder}; if it is stopped, the same command with --out {folder} goes on")
-    work = carry_out_and_give_back if model_b is None else carry_out_pair
-    found = work(
+    found = carry_out_all(
         prepared, data, out=folder, seed=seed, retry_failed=retry_failed, progress=progress_for(remarks(), quiet)
     )
     return _report(found, output_json, as_json, flips)
-
-
-def _total(costs: list[dict[str, int]]) -> dict[str, int]:
-    """What all models take together; the questions are the same."""
-    total = dict(costs[0])
-    for cost in costs[1:]:
-        total |= {name: total.get(name, 0) + count for name, count in cost.items() if name != "items"}
-    return total
 
 
 def _report(found: Any, output_json: Path | None, as_json: bool, flips: int) -> int:

@@ -24,7 +24,7 @@ from howsure.measures.entropy_estimates import (
     plugin_entropy_nats,
 )
 from howsure.measures.fieller import FiellerSet, fieller_set
-from howsure.measures.intervals import Interval, bootstrap, bootstrap_mean, wilson_interval
+from howsure.measures.intervals import Interval, bootstrap, bootstrap_mean, bootstrap_ratio, wilson_interval
 from howsure.measures.logprobs import check_logprobs
 from howsure.measures.markov import MarkovModel, MarkovSource, estimate_markov
 from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_bootstrap
@@ -60,6 +60,7 @@ __all__ = [
     "block_entropies",
     "bootstrap",
     "bootstrap_mean",
+    "bootstrap_ratio",
     "brier_score",
     "check_logprobs",
     "choice_scores",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import InputError
-from howsure.measures._checks import check_level, check_resamples, cluster_codes, finite_vector
+from howsure.measures._checks import check_level, check_resamples, cluster_codes, finite_vector, refuse, same_length
 from howsure.measures._resampling import cluster_sums, resampled_sums
 
 Array = NDArray[np.float64]
@@ -66,6 +66,31 @@ def bootstrap_mean(
     """
     means = resampled_means(finite_vector(values, "values"), clusters, level, resamples, seed)
     return None if means is None else percentile_interval(means, level, bootstrap_method(clusters, resamples))
+
+
+def bootstrap_ratio(
+    numerators: ArrayLike, denominators: ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int
+) -> Interval | None:
+    """Percentile bootstrap interval of Σ numerators / Σ denominators over units that are drawn whole.
+
+    Units may be items, or blocks of neighbouring ones where neighbours depend on each other. None for fewer than two
+    units, or where a resample's denominators sum to nothing.
+
+    >>> interval = bootstrap_ratio([1.0, 4.0, 2.0], [1.0, 2.0, 1.0], seed=0)
+    >>> interval.low <= 7 / 4 <= interval.high
+    True
+    """
+    check_level(level)
+    check_resamples(resamples)
+    top, below = finite_vector(numerators, "numerators"), finite_vector(denominators, "denominators")
+    same_length(top, below, "numerators and denominators")
+    refuse(below, below < 0, "denominators", "0 or more")
+    if len(top) < 2:
+        return None
+    sums = resampled_sums(np.column_stack([top, below]), resamples, seed)
+    if not (sums[:, 1] > 0).all():
+        return None
+    return percentile_interval(sums[:, 0] / sums[:, 1], level, f"percentile bootstrap, {resamples} resamples")
 
 
 def bootstrap(

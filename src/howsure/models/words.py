@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-
 def is_space(text: bytes) -> NDArray[np.bool_]:
     """For each byte whether it is white space: NUL, tab to carriage return (9 to 13), or a space."""
     values = np.frombuffer(text, dtype=np.uint8)
-    return (values == 0) | (values - np.uint8(9) < 5) | (values == 32)
+    found: NDArray[np.bool_] = (values == 0) | (values - np.uint8(9) < 5) | (values == 32)
+    return found
 
 
 def starts_of_words(text: bytes, *, after_space: bool = True) -> NDArray[np.int64]:

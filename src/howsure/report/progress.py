@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from howsure.runs import NoProgress, Progress, Sample
+from howsure.runs import NoProgress, Progress, Sample, Tally
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -20,15 +20,17 @@ def progress_for(console: Console, quiet: bool) -> Progress:
     return BarProgress(console) if console.is_terminal else LineProgress(console)
 
 
-class _Tally:
+class Answers:
     """The running headline figure: the share right among the samples whose outcome is known."""
 
+    unit = ""
+
     def __init__(self) -> None:
-        self.count = self.failed = self.judged = self.correct = 0
+        self.done = self.failed = self.judged = self.correct = 0
 
     def add(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
-            self.count += 1
+            self.done += 1
             self.failed += sample.failed
             if sample.outcome is not None and sample.outcome.correct is not None:
                 self.judged += 1
@@ -50,8 +52,8 @@ class BarProgress:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def start(self, what: str, total: int, kept: Sequence[Sample]) -> None:
-        self._tally = _Tally()
+    def start(self, what: str, total: int, kept: Sequence[Sample], tally: Tally | None = None) -> None:
+        self._tally = tally or Answers()
         self._tally.add(kept)
         self._bar = RichProgress(
             TextColumn("[bold]{task.description}"),
@@ -63,14 +65,15 @@ class BarProgress:
             TextColumn("{task.fields[figure]}"),
             console=self._console,
         )
-        self._began, self._kept = time.monotonic(), len(kept)
+        self._began, self._kept = time.monotonic(), self._tally.done
         self._bar.start()
-        self._task = self._bar.add_task(what, total=total, completed=len(kept), rate="", figure=self._tally.text)
+        self._task = self._bar.add_task(what, total=total, completed=self._kept, rate="", figure=self._tally.text)
 
     def advance(self, samples: Sequence[Sample]) -> None:
         self._tally.add(samples)
-        rate = (self._tally.count - self._kept) / max(time.monotonic() - self._began, 1e-9)
-        self._bar.update(self._task, advance=len(samples), rate=f"{rate:.1f}/s", figure=self._tally.text)
+        rate = (self._tally.done - self._kept) / max(time.monotonic() - self._began, 1e-9)
+        shown = f"{rate:.1f}{self._tally.unit}/s"
+        self._bar.update(self._task, completed=self._tally.done, rate=shown, figure=self._tally.text)
 
     def stop(self) -> None:
         self._bar.stop()
@@ -82,25 +85,26 @@ class LineProgress:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def start(self, what: str, total: int, kept: Sequence[Sample]) -> None:
-        self._tally = _Tally()
+    def start(self, what: str, total: int, kept: Sequence[Sample], tally: Tally | None = None) -> None:
+        self._tally = tally or Answers()
         self._tally.add(kept)
-        self._what, self._total, self._kept = what, total, len(kept)
+        self._what, self._total, self._kept = what, total, self._tally.done
         self._began = self._last = time.monotonic()
         if kept:
-            self._say(f"{self._what}: taking up at {len(kept)} of {total}")
+            self._say(f"{self._what}: taking up at {self._kept} of {total}{self._tally.unit}")
 
     def advance(self, samples: Sequence[Sample]) -> None:
         self._tally.add(samples)
         now = time.monotonic()
-        finished = self._tally.count >= self._total
+        done, unit = self._tally.done, self._tally.unit
+        finished = done >= self._total
         if now - self._last < SECONDS_BETWEEN_LINES and not finished:
             return
         self._last = now
-        rate = (self._tally.count - self._kept) / max(now - self._began, 1e-9)
-        left = "" if finished else f", about {(self._total - self._tally.count) / max(rate, 1e-9):.0f} s left"
+        rate = (done - self._kept) / max(now - self._began, 1e-9)
+        left = "" if finished else f", about {(self._total - done) / max(rate, 1e-9):.0f} s left"
         figure = f", {self._tally.text}" if self._tally.text else ""
-        self._say(f"{self._what}: {self._tally.count} of {self._total}, {rate:.1f}/s{left}{figure}")
+        self._say(f"{self._what}: {done} of {self._total}{unit}, {rate:.1f}{unit}/s{left}{figure}")
 
     def stop(self) -> None:
         """The last line was written by the last advance."""

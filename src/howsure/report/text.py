@@ -35,7 +35,7 @@ def value_with_interval(entry: dict[str, Any]) -> str:
     if value is None:
         return "—"
     scale, unit, digits = (100.0, "%", 1) if entry["unit"] == "share" else (1.0, entry["unit"], 3)
-    shown = f"{value * scale:.{digits}f} {unit}"
+    shown = f"{value * scale:.{digits}f} {unit}".rstrip()
     if low is None or high is None:
         return shown
     return f"{shown} ({low * scale:.{digits}f} to {high * scale:.{digits}f})"
@@ -56,6 +56,11 @@ def signed_points(difference: float | None, low: float | None = None, high: floa
 def signed_nats(difference: float | None, low: float | None = None, high: float | None = None) -> str:
     """`+0.522 nats (+0.101 to +0.943)`."""
     return "—" if difference is None else _with_interval(f"{difference:+.3f} nats", low, high, 1.0, 3)
+
+
+def signed_bits(difference: float | None, low: float | None = None, high: float | None = None) -> str:
+    """`-0.1234 bits (-0.1500 to -0.1000)`."""
+    return "—" if difference is None else _with_interval(f"{difference:+.4f} bits", low, high, 1.0, 4)
 
 
 def _with_interval(shown: str, low: float | None, high: float | None, scale: float, digits: int) -> str:

@@ -1,4 +1,4 @@
-"""Working through a plan of batches on this machine, and writing what comes of it.
+"""Working through batches on this machine, and writing what comes of it.
 
 The batch is the unit of work. A batch of which some samples are already on disk is run whole again, so that every
 digit is what it would have been, and only its missing samples are written.
@@ -6,18 +6,32 @@ digit is what it would have been, and only its missing samples are written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from howsure.runs.folder import RunWriter
 from howsure.runs.records import Sample
 
 
-class Progress(Protocol):
-    """Where long work tells how far it is."""
+class Tally(Protocol):
+    """What long work counts by, and its figure so far: for most studies samples, and the share that is right."""
 
-    def start(self, what: str, total: int, kept: Sequence[Sample]) -> None: ...
+    unit: str
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+    def add(self, samples: Sequence[Sample]) -> None: ...
+
+
+class Progress(Protocol):
+    """Where long work tells how far it is; without a tally, samples are counted."""
+
+    def start(self, what: str, total: int, kept: Sequence[Sample], tally: Tally | None = None) -> None: ...
 
     def advance(self, samples: Sequence[Sample]) -> None: ...
 
@@ -27,7 +41,7 @@ class Progress(Protocol):
 class NoProgress:
     """For those who did not ask."""
 
-    def start(self, what: str, total: int, kept: Sequence[Sample]) -> None:
+    def start(self, what: str, total: int, kept: Sequence[Sample], tally: Tally | None = None) -> None:
         """Nothing to show."""
 
     def advance(self, samples: Sequence[Sample]) -> None:
@@ -56,6 +70,38 @@ def work_through(
         for batch, following in zip_longest(todo, todo[1:]):
             if ahead is not None and following is not None:
                 ahead(following)
+            missing = [sample for sample in work(batch) if sample.id not in writer.done]
+            writer.append(missing)
+            progress.advance(missing)
+    finally:
+        progress.stop()
+
+
+class Named(Protocol):
+    """A piece of work that becomes the sample of this name."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Unit = TypeVar("Unit", bound=Named)
+
+
+def work_along(
+    writer: RunWriter,
+    batches: Iterable[Sequence[Unit]],
+    work: Callable[[Sequence[Unit]], list[Sample]],
+    progress: Progress,
+    what: str,
+    total: int,
+    tally: Tally,
+) -> None:
+    """The same for batches that are made on the way, so that nobody knows beforehand how many there are."""
+    progress.start(what, total, writer.samples, tally)
+    try:
+        for batch in batches:
+            if all(unit.id in writer.done for unit in batch):
+                continue
             missing = [sample for sample in work(batch) if sample.id not in writer.done]
             writer.append(missing)
             progress.advance(missing)

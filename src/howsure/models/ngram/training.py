@@ -16,6 +16,14 @@ from howsure.models.ngram.vocabulary import SPECIAL, Vocabulary, find_words
 _RESERVED = frozenset(SPECIAL)
 
 
+class Piece(NamedTuple):
+    """Some whole lines of a text, and where they stand, for messages."""
+
+    text: bytes
+    source: str = "the training text"
+    lines_before: int = 0
+
+
 class Trained(NamedTuple):
     """A model, and what it was made from."""
 
@@ -26,15 +34,15 @@ class Trained(NamedTuple):
 
 
 def train(
-    texts: Iterable[bytes],
+    pieces: Iterable[Piece],
     order: int,
     smoothing: Smoothing = Smoothing.MODIFIED_KNESER_NEY,
     *,
     k: float = 1.0,
     discount_fallback: bool = False,
 ) -> Trained:
-    """A model of texts that hold one sentence a line; each text ends a sentence."""
-    laid, vocabulary = number_words(texts)
+    """A model of texts that hold one sentence a line; each piece ends a sentence."""
+    laid, vocabulary = number_words(pieces)
     words = len(laid.words)
     if not words:
         raise InputError("there is no word in the training text")
@@ -42,16 +50,17 @@ def train(
     return Trained(found.table, found.discounts, len(laid.ends), words)
 
 
-def number_words(texts: Iterable[bytes]) -> tuple[Laid, Vocabulary]:
+def number_words(pieces: Iterable[Piece]) -> tuple[Laid, Vocabulary]:
     """All sentences laid out, and the words in the order in which they first come."""
     numbers: dict[bytes, int] = {word: i for i, word in enumerate(SPECIAL)}
     parts = []
-    for text in texts:
+    for piece in pieces:
+        text = piece.text
         words = text.replace(b"\0", b" ").split()
         for word in dict.fromkeys(words):
             numbers.setdefault(word, len(numbers))
         if not _RESERVED.isdisjoint(words):
-            _refuse_reserved(text)
+            _refuse_reserved(piece)
         spans = find_words(text)
         ids = np.fromiter(map(numbers.__getitem__, words), dtype=np.int64, count=len(words))
         parts.append(lay_sentences(ids, spans, len(text)))
@@ -69,12 +78,11 @@ def _joined(parts: list[Laid]) -> Laid:
     return Laid(*columns)
 
 
-def _refuse_reserved(text: bytes) -> None:
-    for number, line in enumerate(text.split(b"\n"), 1):
-        found = _RESERVED.intersection(line.split())
+def _refuse_reserved(piece: Piece) -> None:
+    for number, line in enumerate(piece.text.split(b"\n"), piece.lines_before + 1):
+        found = _RESERVED.intersection(line.replace(b"\0", b" ").split())
         if found:
-            word = min(found).decode()
             raise InputError(
-                f"line {number:,} of the training text holds the word {word}, which is reserved: sentences get their "
-                "marks from howsure; take it out, or write it otherwise"
+                f"{piece.source}, line {number:,}: the word {min(found).decode()} is reserved for the marks of "
+                "sentences; take it out of the text, or write it otherwise"
             )

@@ -16,16 +16,15 @@ from howsure.models.contract import Model
 from howsure.runs import Progress
 from howsure.studies.mcq.comparison import comparison_document
 from howsure.studies.mcq.document import check_writable, document, write_document
-from howsure.studies.mcq.pair import Pair, carry_out_pair
-from howsure.studies.mcq.work import Prepared, Result, carry_out, carry_out_and_give_back, prepare, prepare_all
+from howsure.studies.mcq.work import Prepared, Result, carry_out, carry_out_all, prepare, prepare_all
+from howsure.studies.pairs import Pair
 
 __all__ = [
     "Pair",
     "Prepared",
     "Result",
     "carry_out",
-    "carry_out_and_give_back",
-    "carry_out_pair",
+    "carry_out_all",
     "check_writable",
     "document_of",
     "mcq",
@@ -84,11 +83,7 @@ def mcq(
         image_root=image_root,
         **model_options,
     )
-    shared: dict[str, Any] = {"out": out, "seed": seed, "retry_failed": retry_failed, "progress": progress}
-    if model_b is None:
-        found: Result | Pair = carry_out_and_give_back(prepared, data, **shared)
-    else:
-        found = carry_out_pair(prepared, data, **shared)
+    found = carry_out_all(prepared, data, out=out, seed=seed, retry_failed=retry_failed, progress=progress)
     if output_json is not None:
         write_document(output_json, document_of(found))
     return found

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model, ScorePlan
-from howsure.models.registry import load
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.studies import pairs
 from howsure.studies.mcq.ask import Asking, ask, asking, score_item, to_sample, unconditional_items
+from howsure.studies.mcq.comparison import compare
 from howsure.studies.mcq.data import Questions, read_questions
 from howsure.studies.mcq.judge import judge
+from howsure.studies.pairs import Pair, open_models
 
 Batches = list[tuple[int, ...]]
 
@@ -85,13 +86,10 @@ def prepare_all(
         "batch_size": batch_size,
         "skip_bad": skip_bad,
     }
-    if model_options and not any(isinstance(model, str) for model in models):
-        raise InputError(f"{next(iter(model_options))!r} is for a model that is opened by its name; this one is open")
-    opened = [load(model, lazy=True, **model_options) if isinstance(model, str) else model for model in models]
-    for model in opened:
+    opened = open_models(models, model_options)
+    for model, _ in opened:
         _require(model, questions, how)
-    owned = [isinstance(model, str) for model in models]
-    return [_planned(questions, one, how, options, own) for one, own in zip(opened, owned, strict=True)]
+    return [_planned(questions, model, how, options, owned) for model, owned in opened]
 
 
 def _require(model: Model, questions: Questions, how: Asking) -> None:
@@ -143,18 +141,26 @@ def carry_out(
     return Result(summary, sorted(writer.samples, key=lambda s: s.index), Run(out))
 
 
-def carry_out_and_give_back(prepared: list[Prepared], source: str | os.PathLike[str], **how: Any) -> Result:
-    """Carry out the first of a list and let go of it, so that its weights are gone before the next are loaded."""
-    first = prepared.pop(0)
-    try:
-        return carry_out(first, source, **how)
-    finally:
-        owned = first.owned
-        if owned:
-            first.model.close()
-        del first
-        if owned:
-            gc.collect()  # a network is full of cycles, and the next one needs its room now
+def carry_out_all(
+    prepared: list[Prepared],
+    source: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str],
+    seed: int = 0,
+    retry_failed: bool = False,
+    progress: Progress | None = None,
+) -> Result | Pair:
+    """One model, or two and what changed between them; the list is emptied on the way."""
+    paired = len(prepared) > 1
+    shared: dict[str, Any] = {"seed": seed, "retry_failed": retry_failed, "progress": progress}
+    return pairs.carry_out_all(
+        prepared,
+        out,
+        lambda one, folder: carry_out(
+            one, source, out=folder, what=f"mcq {folder.name}" if paired else "mcq", **shared
+        ),
+        lambda a, b: compare(a, b, seed=seed),
+    )
 
 
 def _identity(prepared: Prepared, seed: int) -> Identity:

@@ -1,0 +1,106 @@
+"""`howsure perplexity`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from howsure.cli import common
+
+
+@common.command
+def perplexity(
+    texts: Annotated[
+        list[str],
+        typer.Argument(help="Files, folders, JSON lines with text, or - for standard input; .gz is unpacked."),
+    ],
+    model: common.ModelOption = "smollm2",
+    model_b: Annotated[
+        str | None,
+        typer.Option("--model-b", help="A second model: both read, one after the other, and are compared per byte."),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Tokens that a neural model sees at once. Default: the model's context.", min=2),
+    ] = None,
+    stride: Annotated[
+        int | None,
+        typer.Option(
+            help="New tokens in each window after the first: each token is scored once, after at least window − stride "
+            "others. Default: half the window.",
+            min=1,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder; an unfinished run in it is taken up. With --model-b the runs lie in its folders a and b. "
+            "Default: runs/perplexity-<time>."
+        ),
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count texts that cannot be read and go on.")] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Read the passages again that failed in this run folder.")
+    ] = False,
+    seed: common.Seed = 0,
+    base_url: common.BaseUrl = None,
+    device: common.Device = None,
+    dtype: common.Dtype = None,
+    compiled: common.Compile = False,
+    token_budget: common.TokenBudget = None,
+    trust_remote_code: common.TrustRemoteCode = False,
+    as_json: common.AsJson = False,
+    quiet: common.Quiet = False,
+    dry_run: common.DryRun = False,
+) -> int:
+    """How many bits a model needs for a text, per token, word and byte, and its perplexity.
+
+    Texts may be longer than the model's context, and than memory. A stopped run goes on where it stopped, with the same
+    command. Models are compared per byte, since tokens are their own: --model-b, or later `howsure compare`.
+
+    Example: howsure perplexity book.txt --model ngram:model.arpa --model-b smollm2
+    """
+    from howsure.report.console import remarks
+    from howsure.report.progress import progress_for
+    from howsure.studies.perplexity import carry_out_all, prepare_all
+
+    prepared = prepare_all(
+        texts,
+        [model] if model_b is None else [model, model_b],
+        window=window,
+        stride=stride,
+        skip_bad=skip_bad,
+        base_url=base_url,
+        device=device,
+        dtype=dtype,
+        compile=compiled,
+        token_budget=token_budget,
+        trust_remote_code=trust_remote_code,
+        announce=common.announcer(quiet),
+    )
+    if dry_run:
+        return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
+    folder = out or common.new_run_folder("perplexity")
+    if out is None and not quiet:
+        common.say(f"writing {folder}; if it is stopped, the same command with --out {folder} goes on")
+    found = carry_out_all(
+        prepared, out=folder, seed=seed, retry_failed=retry_failed, progress=progress_for(remarks(), quiet)
+    )
+    return _report(found, as_json)
+
+
+def _report(found: Any, as_json: bool) -> int:
+    from howsure.report.console import output
+    from howsure.report.perplexity import print_comparison, print_perplexity
+    from howsure.studies.pairs import Pair
+
+    results = found[:2] if isinstance(found, Pair) else [found]
+    if as_json:
+        common.print_json(found.comparison if isinstance(found, Pair) else found.summary)
+    elif isinstance(found, Pair):
+        print_comparison(output(), found.comparison)
+    else:
+        print_perplexity(output(), found.summary, found.run)
+    return common.SOME_FAILED if any(result.failed for result in results) else common.DONE

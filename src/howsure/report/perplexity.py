@@ -1,0 +1,137 @@
+"""A perplexity run in the terminal, two of them side by side, and a trained n-gram model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
+from howsure.report.text import printable, signed_bits
+from howsure.runs import Run
+from howsure.studies.perplexity.table import TABLE
+
+SHOWN_DOCUMENTS = 20
+
+
+def print_perplexity(console: Console, summary: dict[str, Any], run: Run) -> None:
+    print_summary(console, summary, (), run, sections(summary))
+
+
+def sections(summary: dict[str, Any]) -> list[RenderableType]:
+    if summary["corpus"] is None:
+        return [_failed(summary["documents"])]
+    found: list[RenderableType] = [_units(summary["corpus"], summary["intervals_bits"])]
+    found.append(Text("compare models by bits per byte; what a token is, each model decides for itself", style="dim"))
+    if len(summary["documents"]) > 1:
+        found.append(_documents(summary))
+    if any(row["reason"] is not None for row in summary["documents"]):
+        found.append(_failed(summary["documents"]))
+    return found
+
+
+def _units(corpus: dict[str, Any], intervals: dict[str, Any] | None) -> Table:
+    table = plain_table("over all texts", "count", "bits", "perplexity", "bits, 95% interval")
+    keep_whole(table, 0, 1, 2, 3, 4)
+    for unit in ("token", "word", "byte"):
+        ends = (intervals or {}).get(unit)
+        table.add_row(
+            f"per {unit}",
+            f"{corpus[f'{unit}s']:,}",
+            _number(corpus[f"bits_per_{unit}"]),
+            _number(corpus[f"perplexity_per_{unit}"]),
+            "—" if ends is None else f"{ends['low']:.4f} to {ends['high']:.4f}",
+        )
+    if corpus["unknown"] is not None:
+        known = f"{corpus['tokens'] - corpus['unknown']:,}"
+        bits, value = corpus["bits_per_token_without_unknown"], corpus["perplexity_per_token_without_unknown"]
+        table.add_row("per known token", known, _number(bits), _number(value), "")
+    return table
+
+
+def _documents(summary: dict[str, Any]) -> Table:
+    """The hardest first: those whose bytes take the most bits."""
+    rows = [row for row in summary["documents"] if row["reason"] is None]
+    rows.sort(key=lambda row: -float("inf") if row["bits_per_byte"] is None else -row["bits_per_byte"])
+    table = plain_table("document, hardest first", "bytes", "bits per byte", "perplexity per word", "per token")
+    keep_whole(table, 1, 2, 3, 4)
+    for row in rows[:SHOWN_DOCUMENTS]:
+        figures = [_number(row[name]) for name in ("bits_per_byte", "perplexity_per_word", "perplexity_per_token")]
+        table.add_row(cut_to_fit(row["document"]), f"{row['bytes']:,}", *figures)
+    if len(rows) > SHOWN_DOCUMENTS:
+        more = len(rows) - SHOWN_DOCUMENTS + summary["documents_left_out"]
+        table.add_row(Text(f"and {more:,} more in {TABLE}", style="dim"))
+    return table
+
+
+def _failed(rows: Sequence[dict[str, Any]]) -> Text:
+    failed = [row for row in rows if row["reason"] is not None]
+    lines = [f"failed {row['document']}: {printable(row['detail'] or '', one_line=True)}" for row in failed[:5]]
+    if len(failed) > len(lines):
+        lines.append(f"and {len(failed) - len(lines)} more failed, see {TABLE}")
+    return Text("\n".join(lines), style="yellow")
+
+
+def print_comparison(console: Console, comparison: dict[str, Any]) -> None:
+    """Both models and their difference, per byte."""
+    console.print(_sides(comparison))
+    console.print(Text("compared per byte: what a token is, each model decides for itself", style="dim"))
+    documents = [row for row in comparison["documents"] if row["difference"] is not None]
+    if len(documents) > 1:
+        console.print()
+        console.print(_largest_differences(documents))
+    for note in comparison["notes"]:
+        console.print(Text(f"note: {note}"))
+
+
+def _sides(comparison: dict[str, Any]) -> Table:
+    a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
+    table = plain_table("", "A", "B", "B − A (95% interval, paired)")
+    keep_whole(table, 0, 3)
+    for place in (1, 2):
+        table.columns[place].overflow = "fold"
+    table.add_row("model", *(Text(printable(str(side["model"]), one_line=True)) for side in (a, b)), "")
+    shown = signed_bits(difference["bits_per_byte"], difference["low"], difference["high"])
+    table.add_row("bits per byte", _number(a["bits_per_byte"]), _number(b["bits_per_byte"]), shown)
+    for name in ("perplexity_per_word", "perplexity_per_token"):
+        table.add_row(name.replace("_", " "), _number(a[name]), _number(b[name]), "")
+    table.add_row("tokens", *(f"{side['tokens']:,}" if side["tokens"] is not None else "—" for side in (a, b)), "")
+    table.add_row("coverage", a["coverage"]["text"], b["coverage"]["text"], f"{difference['documents']} in both")
+    return table
+
+
+def _largest_differences(documents: Sequence[dict[str, Any]]) -> Table:
+    table = plain_table("document, largest difference first", "A", "B", "bits per byte")
+    keep_whole(table, 1, 2, 3)
+    for row in sorted(documents, key=lambda row: -abs(row["difference"]))[:SHOWN_DOCUMENTS]:
+        figures = (_number(row["bits_per_byte_a"]), _number(row["bits_per_byte_b"]), signed_bits(row["difference"]))
+        table.add_row(cut_to_fit(row["document"]), *figures)
+    if len(documents) > SHOWN_DOCUMENTS:
+        table.add_row(Text(f"and {len(documents) - SHOWN_DOCUMENTS:,} more", style="dim"))
+    return table
+
+
+def print_trained(console: Console, trained: dict[str, Any]) -> None:
+    table = plain_table("n", "n-grams", "discounts for counts of 1, 2, 3 and more")
+    for i, count in enumerate(trained["ngrams"]):
+        found = trained["discounts"]
+        shown = "—" if found is None else ", ".join(f"{value:.6g}" for value in found[i])
+        table.add_row(str(i + 1), f"{count:,}", shown)
+    console.print(
+        Text(
+            f"{trained['smoothing']}, order {trained['order']}: {trained['words']:,} words in "
+            f"{trained['sentences']:,} sentences, {trained['seconds']:.1f} s"
+        )
+    )
+    console.print(table)
+    console.print(Text(f"use it as --model {trained['model']}"))
+
+
+def _number(value: float | None) -> str:
+    """Four decimals where they say something, digits grouped; a dash for what is missing or infinite."""
+    if value is None:
+        return "—"
+    return f"{value:,.4f}" if value < 100_000 else f"{value:.4g}"

@@ -1,0 +1,37 @@
+"""`compare`: two finished runs of the same study over the same data."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from howsure.errors import InputError
+from howsure.runs import Run
+from howsure.studies.mcq import comparison as mcq
+from howsure.studies.perplexity import comparison as perplexity
+
+RunLike = Run | str | os.PathLike[str]
+
+STUDIES = {mcq.STUDY: mcq, perplexity.STUDY: perplexity}
+
+
+def compare(run_a: RunLike, run_b: RunLike, *, seed: int = 0) -> dict[str, Any]:
+    """Compare two finished runs from their folders; no model is needed.
+
+    Gives `a` and `b` (the figures of each), `difference` (B − A, with paired intervals) and `notes`. Runs of different
+    studies, over other data, or asked in another way, are refused.
+    """
+    a, b = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
+    found: dict[str, Any] = STUDIES[study_of(a, b)].compare(a, b, seed=seed)
+    return found
+
+
+def study_of(a: Run, b: Run) -> str:
+    """The study that both runs are of, if it can be compared."""
+    first, second = (run.manifest.identity.study for run in (a, b))
+    for run, study in ((a, first), (b, second)):
+        if study not in STUDIES:
+            raise InputError(f"{run.path} is a run of {study!r}, and only {' and '.join(STUDIES)} runs can be compared")
+    if first != second:
+        raise InputError(f"{a.path} is a run of {first}, {b.path} one of {second}: compare runs of the same study")
+    return first

@@ -1,0 +1,82 @@
+"""Training an n-gram model on texts and writing it as an ARPA file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from howsure.errors import InputError
+from howsure.models.ngram.arpa import write_arpa
+from howsure.models.ngram.estimate import Smoothing
+from howsure.models.ngram.training import Piece, train
+from howsure.runs.files import storage_errors
+from howsure.studies.texts import PathLike, Texts
+
+DEFAULT_ORDER = 3
+
+
+def train_ngram(
+    texts: PathLike | Sequence[PathLike],
+    out: PathLike,
+    *,
+    order: int = DEFAULT_ORDER,
+    smoothing: str | Smoothing = Smoothing.MODIFIED_KNESER_NEY,
+    k: float = 1.0,
+    discount_fallback: bool = False,
+    skip_bad: bool = False,
+) -> dict[str, Any]:
+    """Train on texts of one sentence a line, write the model to `out`, and say what came of it.
+
+    The model is then `ngram:<out>`, wherever a model is asked for.
+    """
+    began = time.perf_counter()
+    target = Path(out)
+    check_target(target)
+    paths = list(texts) if isinstance(texts, list | tuple) else [texts]
+    found = Texts(paths, skip_bad=skip_bad)  # type: ignore[arg-type]
+    trained = train(pieces(found), order, _smoothing(smoothing), k=k, discount_fallback=discount_fallback)
+    with storage_errors(target):
+        write_arpa(trained.table, target)
+    return {
+        "model": f"ngram:{target}",
+        "order": order,
+        "smoothing": str(_smoothing(smoothing)),
+        "documents": len(found.documents),
+        "skipped": found.skipped,
+        "sentences": trained.sentences,
+        "words": trained.words,
+        "vocabulary": len(trained.table.vocabulary),
+        "ngrams": trained.table.counts,
+        "discounts": None if trained.discounts is None else [list(one) for one in trained.discounts],
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def _smoothing(name: str | Smoothing) -> Smoothing:
+    try:
+        return Smoothing(name)
+    except ValueError as error:
+        raise InputError(f"--smoothing {name!r} is not known; known are {', '.join(Smoothing)}") from error
+
+
+def check_target(path: Path) -> None:
+    """Refuse before the work what could not be written after it."""
+    if path.is_dir():
+        raise InputError(f"--out {path} is a folder: name the file to be written, such as {path / 'model.arpa'}")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"--out {path}: the folder {path.resolve().parent} does not exist; make it first")
+
+
+def pieces(texts: Texts) -> Iterator[Piece]:
+    """The texts in pieces of whole lines; each document ends its last sentence."""
+    for document, chunks in texts.stream():
+        rest, lines = "", 0
+        for chunk in chunks:
+            head, newline, rest = (rest + chunk).rpartition("\n")
+            if newline:
+                yield Piece(f"{head}\n".encode(), document.id, lines)
+                lines += head.count("\n") + 1
+        if rest:
+            yield Piece(rest.encode(), document.id, lines)

@@ -1,0 +1,89 @@
+"""One model or two over the same data, one after the other: opened, carried out, given back, compared."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from howsure.errors import InputError
+from howsure.models.contract import Model
+from howsure.models.registry import load
+from howsure.runs import Run
+from howsure.runs.files import to_json, write_atomic
+from howsure.runs.folder import MANIFEST
+
+COMPARISON = "comparison.json"
+PathLike = str | os.PathLike[str]
+
+
+class Opened(NamedTuple):
+    """A model, and whether it was opened here, and so is given back when its work is done."""
+
+    model: Model
+    owned: bool
+
+
+class Prepared(Protocol):
+    @property
+    def model(self) -> Model: ...
+
+    @property
+    def owned(self) -> bool: ...
+
+
+class Pair(NamedTuple):
+    """Two finished studies and what changed from the first to the second."""
+
+    a: Any
+    b: Any
+    comparison: dict[str, Any]
+
+
+P = TypeVar("P", bound=Prepared)
+R = TypeVar("R")
+
+
+def open_models(models: Sequence[str | Model], model_options: dict[str, Any]) -> list[Opened]:
+    """Models by name, without their weights, beside those that are open already; options are for the former."""
+    if model_options and not any(isinstance(model, str) for model in models):
+        raise InputError(f"{next(iter(model_options))!r} is for a model that is opened by its name; this one is open")
+    return [
+        Opened(load(model, lazy=True, **model_options), True) if isinstance(model, str) else Opened(model, False)
+        for model in models
+    ]
+
+
+def carry_out_and_give_back(prepared: list[P], carry_out: Callable[[P], R]) -> R:
+    """Carry out the first of a list and let go of it, so that its weights are gone before the next are loaded."""
+    first = prepared.pop(0)
+    try:
+        return carry_out(first)
+    finally:
+        owned = first.owned
+        if owned:
+            first.model.close()
+        del first
+        if owned:
+            gc.collect()  # a network is full of cycles, and the next one needs its room now
+
+
+def carry_out_all(
+    prepared: list[P],
+    out: PathLike,
+    carry_out: Callable[[P, Path], R],
+    compare: Callable[[Run, Run], dict[str, Any]],
+) -> R | Pair:
+    """One into `out`; two into its folders `a` and `b`, and compared. The list is emptied on the way."""
+    folder = Path(out)
+    if len(prepared) == 1:
+        return carry_out_and_give_back(prepared, lambda one: carry_out(one, folder))
+    if (folder / MANIFEST).exists():
+        raise InputError(f"{folder} is the run folder of one model: with --model-b choose another --out")
+    first: Any = carry_out_and_give_back(prepared, lambda one: carry_out(one, folder / "a"))
+    second: Any = carry_out_and_give_back(prepared, lambda one: carry_out(one, folder / "b"))
+    comparison = compare(first.run, second.run)
+    write_atomic(folder / COMPARISON, to_json(comparison, indent=2) + b"\n")
+    return Pair(first, second, comparison)
