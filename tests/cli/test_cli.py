@@ -78,7 +78,7 @@ def test_the_exported_names() -> None:
         _ = package.nonsense
 
 
-COMMANDS = ("show", "ask", "mcq", "compare", "demo", "models", "runs")
+COMMANDS = ("show", "ask", "mcq", "compare", "demo", "models", "runs", "entropy", "theorem")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

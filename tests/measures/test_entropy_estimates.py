@@ -121,6 +121,7 @@ def test_on_a_small_sample_grassberger_is_the_least_biased():
         ([3, 2, 0.5], "0.5 at position 2 is not a whole number"),
         ([float("nan"), 1], "nan at position 0 is not a count"),
         ([1, float("inf")], "inf at position 1 is not a count"),
+        ([1, 1e16], "1e.16 at position 1 is not a count"),
         ([0, 0, 0], "none of the 3 is above zero"),
         ([], "none of the 0 is above zero"),
         ([[1, 2]], "must be one-dimensional"),

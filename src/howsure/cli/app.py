@@ -15,10 +15,12 @@ from howsure._version import __version__
 from howsure.cli import common
 from howsure.cli.compare import compare
 from howsure.cli.demo import demo
+from howsure.cli.entropy import entropy
 from howsure.cli.mcq import mcq
 from howsure.cli.models import models
 from howsure.cli.runs import runs
 from howsure.cli.show import ask, show
+from howsure.cli.theorem import theorem
 
 app = typer.Typer(
     name="howsure",
@@ -30,6 +32,9 @@ app = typer.Typer(
 )
 for one in (show, ask, mcq, compare, demo, models, runs):
     app.command()(one)
+# A number such as -0.5 is for `entropy` to refuse in a sentence; it is not an option -0.
+app.command(context_settings={"ignore_unknown_options": True})(entropy)
+app.command()(theorem)
 
 
 def _version(wanted: bool) -> None:

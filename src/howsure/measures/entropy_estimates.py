@@ -25,6 +25,9 @@ The plug-in is too low by about (K âˆ’ 1) / 2N nats (Miller 1955). With N / K â‰
 less than most people would read off a table. A limit of 5 would let twice that through.
 """
 
+LARGEST_COUNT = 2.0**53
+"""Above it float64 cannot tell a count from the next one."""
+
 TABLE_LIMIT = 4
 """Block numbers that fit a table of four entries for each block are counted there; others are sorted."""
 
@@ -114,9 +117,9 @@ def block_entropies(symbols: ArrayLike, longest: int, estimator: Estimator = "pl
 
 
 def check_counts(counts: ArrayLike) -> Array:
-    """The counts as float64; they must be whole, finite, not negative, and not all zero."""
+    """The counts as float64; they must be whole, not negative, at most 2^53, and not all zero."""
     array = vector(counts, "counts")
-    refuse(array, ~(np.isfinite(array) & (array >= 0)), "counts", "a count (finite and not negative)")
+    refuse(array, ~((array >= 0) & (array <= LARGEST_COUNT)), "counts", "a count (from 0 to 2^53)")
     refuse(array, array != np.floor(array), "counts", "a whole number")
     if not array.any():
         raise EvidenceError(f"counts: none of the {len(array)} is above zero, so there is no sample to judge by")

@@ -1,0 +1,113 @@
+"""Plots for people, as SVG or PNG: how a text's bits settle, and how block entropies fall.
+
+matplotlib comes with the extra `stats` and is loaded only here, without pyplot: nothing is shown, nothing is shared.
+The same figures give the same file, byte for byte.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from howsure.errors import InputError, MissingExtra
+from howsure.measures import BlockEntropy, nats_to_bits
+from howsure.studies.entropy import TextEntropy
+from howsure.studies.theorem import BAND, Theorem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SUFFIXES = (".svg", ".png")
+SIZE_INCHES = (7.0, 4.3)
+STYLES = (("#1b1b1b", "-"), ("#d55e00", "--"), ("#0072b2", "-."), ("#009e73", ":"), ("#cc79a7", "--"))
+"""Colours that colour-blind readers can tell apart (Okabe and Ito 2008), and lines that differ in grey print too."""
+
+_SETTINGS: Any = {
+    "svg.fonttype": "none",  # text stays text, so that it can be read aloud and searched
+    "svg.hashsalt": "howsure",  # else the ids within the file are drawn by chance
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "legend.frameon": False,
+}
+
+
+def check_plot(path: Path) -> None:
+    """Whether a plot can go there at all, before any work is done for it."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"--plot {path} must end in {' or '.join(SUFFIXES)}: these are the kinds of plot there are")
+    if not path.parent.is_dir():
+        raise InputError(f"--plot {path}: there is no folder {path.parent}; make it first")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("a plot", "stats", "matplotlib")
+
+
+def plot_theorem(found: Theorem, path: Path) -> None:
+    """Bits per word against the length of the text: one path, the band of all of them, and each model's limit."""
+    with _axes(path) as axes:
+        for curve, (colour, line) in zip(found.curves, _styles(len(found.curves)), strict=True):
+            axes.fill_between(found.lengths, curve.low_bits, curve.high_bits, color=colour, alpha=0.15, linewidth=0)
+            label = f"{curve.name}: limit {curve.limit_bits:.3f} bits"
+            axes.plot(found.lengths, curve.path_bits, color=colour, linestyle=line, linewidth=1.6, label=label)
+            axes.axhline(curve.limit_bits, color=colour, linewidth=0.7)
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("n, words of the text")
+        axes.set_ylabel("−(1/n) log₂ m(w₁ … wₙ), bits per word")
+        low, high = (f"{share:.0%}" for share in BAND)
+        axes.set_title(f"One path, the band of {found.paths} paths ({low} to {high}), and the limits", fontsize=10)
+        axes.legend(loc="best", fontsize=9)
+
+
+def plot_blocks(found: TextEntropy, path: Path) -> None:
+    """H_n / n and h_n against n; hollow where blocks are too rare to trust."""
+    with _axes(path) as axes:
+        from matplotlib.ticker import MaxNLocator
+
+        rows = found.blocks
+        _points(axes, rows, [row.per_symbol_nats for row in rows], "Hₙ / n, a block's entropy per symbol", *STYLES[1])
+        _points(axes, rows, [row.conditional_nats for row in rows], "hₙ, given the n − 1 before", *STYLES[2])
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("n, symbols in a block")
+        axes.set_ylabel(f"bits per {found.symbols.removesuffix('s')}")
+        axes.set_title(f"{found.symbol_count:,} {found.symbols}; hollow: too few of each block", fontsize=10)
+        axes.legend(fontsize=9)
+
+
+def _points(axes: Axes, rows: tuple[BlockEntropy, ...], nats: list[float], label: str, colour: str, line: str) -> None:
+    bits = nats_to_bits(nats)
+    lengths = [row.n for row in rows]
+    axes.plot(lengths, bits, color=colour, linestyle=line, linewidth=1.2, label=label)
+    faces = [colour if row.supported else "white" for row in rows]
+    axes.scatter(lengths, bits, s=36, c=faces, edgecolors=colour, linewidths=1.4, zorder=3)
+
+
+def _styles(count: int) -> list[tuple[str, str]]:
+    return [STYLES[place % len(STYLES)] for place in range(count)]
+
+
+@contextmanager
+def _axes(path: Path) -> Iterator[Axes]:
+    """Empty axes to draw on; what was drawn is written when the block ends."""
+    check_plot(path)
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with rc_context(_SETTINGS):
+        figure = Figure(figsize=SIZE_INCHES, layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure.add_subplot()
+        kind = path.suffix.lower().removeprefix(".")
+        metadata: dict[str, Any] = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        try:
+            figure.savefig(path, format=kind, dpi=150, metadata=metadata)
+        except OSError as error:
+            raise InputError(f"--plot {path} cannot be written: {error.strerror}") from error
