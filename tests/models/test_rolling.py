@@ -125,19 +125,20 @@ def begun_by(tokens: str):
     return tokenizer
 
 
-def build_sliding(folder: Path) -> Path:
-    """A Mistral that sees eight tokens back."""
+def build_sliding(folder: Path, family: str = "mistral") -> Path:
+    """A network that sees eight tokens back, in all layers or in every second."""
     import torch
-    from transformers import MistralConfig, MistralForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
     tokenizer = byte_level_tokenizer()
-    config = MistralConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=256, sliding_window=8, initializer_range=0.3,
+    config = AutoConfig.for_model(
+        family, vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=8, max_position_embeddings=256, sliding_window=8,
+        initializer_range=0.3, bos_token_id=0, eos_token_id=0, pad_token_id=0,
     )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        MistralForCausalLM(config).save_pretrained(folder)
+        AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -186,12 +187,15 @@ def test_every_window_and_stride_agrees_with_the_usual_loop(models, kind: str, t
     assert model.counters.head_rows_run - before.head_rows_run == len(ids)
 
 
-def test_a_sliding_window_is_read_in_batches_with_a_sliced_head(models, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("family", ["mistral", "gemma2", "gemma3_text"])
+def test_a_sliding_window_is_read_in_batches_with_a_sliced_head(
+    tmp_path: Path, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not by the network's own forward, which would make the whole table of logits."""
     monkeypatch.setattr(scoring, "HEAD_ROWS", 5)
     sizes: list[int] = []
-    model, network, _ = models["sliding window"]
-    text = TINY_TEXT * 3
+    model = howsure.load(f"hf:{build_sliding(tmp_path, family)}", token_budget=64)
+    network, text = copy.deepcopy(model.network).double(), TINY_TEXT * 3
     measure = scoring._measure
 
     def watched(logits, rows, targets, wanted):
