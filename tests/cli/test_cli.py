@@ -70,7 +70,8 @@ def test_the_exported_names() -> None:
     import howsure as package
 
     assert sorted(package.__all__) == [
-        "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "load", "mcq", "read_text",
+        "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "load", "mcq", "perplexity",
+        "read_text", "train_ngram",
     ]  # fmt: skip
     for name in package.__all__:
         assert getattr(package, name) is not None
@@ -78,12 +79,13 @@ def test_the_exported_names() -> None:
         _ = package.nonsense
 
 
-COMMANDS = ("show", "ask", "mcq", "compare", "demo", "models", "runs", "entropy", "theorem")
+COMMANDS = ("show", "ask", "mcq", "perplexity", "compare", "demo", "models", "runs", "entropy", "theorem")
+GROUPS = {"ngram": ("train",)}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"{g} {c}" for g, found in GROUPS.items() for c in found)])
 def test_every_command_has_help_with_an_example_and_the_common_options(command: str) -> None:
-    done = howsure(command, "--help", COLUMNS="120")
+    done = howsure(*command.split(), "--help", COLUMNS="120")
     assert done.returncode == 0
     for word in (f"Example: howsure {command}", "--json", "--quiet", "--dry-run"):
         assert word in done.stdout
@@ -93,6 +95,10 @@ def test_the_list_of_commands_is_the_one_tested_here() -> None:
     from howsure.cli.app import app
 
     assert sorted(c.callback.__name__ for c in app.registered_commands if c.callback) == sorted(COMMANDS)
+    groups = {group.typer_instance.info.name: group.typer_instance for group in app.registered_groups}
+    assert {name: [c.callback.__name__ for c in one.registered_commands] for name, one in groups.items()} == {
+        name: list(found) for name, found in GROUPS.items()
+    }
     assert howsure("--version").stdout.startswith("howsure 0.")
 
 

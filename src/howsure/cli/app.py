@@ -18,6 +18,8 @@ from howsure.cli.demo import demo
 from howsure.cli.entropy import entropy
 from howsure.cli.mcq import mcq
 from howsure.cli.models import models
+from howsure.cli.ngram import app as ngram
+from howsure.cli.perplexity import perplexity
 from howsure.cli.runs import runs
 from howsure.cli.show import ask, show
 from howsure.cli.theorem import theorem
@@ -30,8 +32,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for one in (show, ask, mcq, compare, demo, models, runs):
+for one in (show, ask, mcq, perplexity, compare, demo, models, runs):
     app.command()(one)
+app.add_typer(ngram)
 # A number such as -0.5 is for `entropy` to refuse in a sentence; it is not an option -0.
 app.command(context_settings={"ignore_unknown_options": True})(entropy)
 app.command()(theorem)
