@@ -64,12 +64,12 @@ def estimate(
     k: float = 1.0,
     discount_fallback: bool = False,
 ) -> Estimated:
-    """Train a model on sentences."""
+    """Train a model on sentences; it is no longer than the longest of them."""
     if not 1 <= order <= 20:
         raise InputError(f"--order must lie between 1 and 20, not {order}")
     if not 0 < k < float("inf"):
         raise InputError(f"--k must be a positive number, not {k:g}")
-    levels = count_ngrams(laid, order, len(vocabulary))
+    levels = [level for level in count_ngrams(laid, order, len(vocabulary)) if len(level.keys)]
     if smoothing in (Smoothing.MODIFIED_KNESER_NEY, Smoothing.KNESER_NEY):
         removals, discounts = _kneser_ney(levels, smoothing, discount_fallback)
         return Estimated(_interpolated(levels, removals, vocabulary), discounts)
@@ -131,12 +131,8 @@ def _interpolated(levels: Sequence[Counted], removals: Sequence[_Removal], vocab
     backoffs: list[Values] = []
     for level, (counts, removed) in zip(levels, removals, strict=True):
         total = np.bincount(level.contexts, weights=counts, minlength=len(lower))
-        gamma = np.divide(
-            np.bincount(level.contexts, weights=removed, minlength=len(lower)),
-            total,
-            out=np.ones_like(total),
-            where=total > 0,
-        )
+        freed = np.bincount(level.contexts, weights=removed, minlength=len(lower))
+        gamma = np.divide(freed, total, out=np.ones_like(total), where=total > 0)
         lower = (counts - removed) / total[level.contexts] + gamma[level.contexts] * lower[level.shorter]
         probs.append(lower)
         backoffs.append(gamma)
