@@ -1,4 +1,4 @@
-"""ARPA files: there and back, KenLM's own reading of ours, ours of KenLM's and SRILM's, and every kind of broken file."""
+"""ARPA files: there and back, KenLM's reading of ours and ours of KenLM's and SRILM's, and every kind of broken file."""
 
 from __future__ import annotations
 

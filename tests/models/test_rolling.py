@@ -33,17 +33,18 @@ KJV = Path(__file__).parents[2].parent / "shared" / "data" / "ngram" / "kjv.test
 def reference(network: Any, ids: list[int], start: list[int], lead: list[int], window: int, stride: int) -> np.ndarray:
     """Hugging Face's sliding-window loop over [start, …], one forward and one whole table of logits a window.
 
-    Its `max_length` counts the last token, of which only the probability is wanted; a window here counts inputs.
+    Where its stride is its length, it leaves the first token of a window out; here that token sees the one before it.
     """
     import torch
 
     tokens, found = [*start, *ids], []
-    max_length = window + 1 - len(lead)
+    max_length = window - len(lead)
     prev_end_loc = len(start)
     for begin_loc in range(0, len(tokens), stride):
         end_loc = min(begin_loc + max_length, len(tokens))
         trg_len = end_loc - prev_end_loc
-        input_ids = torch.tensor([[*lead, *tokens[begin_loc:end_loc]]])
+        seen = begin_loc - 1 if begin_loc == prev_end_loc > 0 and not lead else begin_loc
+        input_ids = torch.tensor([[*lead, *tokens[seen:end_loc]]])
         with torch.inference_mode():
             logprobs = torch.log_softmax(network(input_ids=input_ids).logits[0].double(), dim=-1)
         places = range(input_ids.shape[1] - trg_len, input_ids.shape[1])
@@ -87,9 +88,9 @@ def test_smollm2_agrees_with_the_usual_loop(smollm2, verses: str, window: int | 
     if window is None:
         assert run == len(ids), "the start token and all but the last"
     else:
-        later = -(-(len(ids) - 256) // 128)
-        short = later * 128 - (len(ids) - 256)
-        assert run == 256 + later * 256 - short
+        later = -(-(len(ids) - 255) // 128)
+        short = later * 128 - (len(ids) - 255)
+        assert run == 255 + later * 255 - short, "the overlap, and nothing beyond it"
     assert run == sum(passage.tokens_run for passage in passages)
     assert smollm2.counters.head_rows_run - rows == len(ids) == sum(passage.tokens for passage in passages)
     assert found.byte_counts.sum() == len(verses.encode())
@@ -97,12 +98,14 @@ def test_smollm2_agrees_with_the_usual_loop(smollm2, verses: str, window: int | 
 
 
 def test_windows_are_those_of_lm_eval() -> None:
-    """Its rolling windows, for texts that end with a whole window: it lets the last one reach further back."""
+    """Its rolling windows, for texts that end with a whole window: it lets the last one reach further back.
+
+    It counts the tokens that are run, of which a window has one less."""
     from lm_eval.utils import get_rolling_token_windows
 
-    for window, stride, later in [(8, 8, 3), (8, 3, 5), (5, 1, 9), (2, 2, 1), (7, 4, 0)]:
-        ids = list(range(100, 100 + window + later * stride))
-        theirs = list(get_rolling_token_windows(ids, 0, window, window - stride + 1))
+    for window, stride, later in [(9, 8, 3), (9, 3, 5), (6, 1, 9), (3, 2, 1), (8, 4, 0)]:
+        ids = list(range(100, 100 + window - 1 + later * stride))
+        theirs = list(get_rolling_token_windows(ids, 0, window - 1, window - stride))
         ours = [
             (list(item.context + item.suffixes[0])[:-1], list(item.suffixes[0]))
             for passage in rolling.passages(blocks(ids, [9]), Frame((), (0,)), Rolling(window, stride))
@@ -165,7 +168,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Any
 
 
 pieces = st.sampled_from(["the", " sky", " is", " blue", "数", " 🤖", "\n", " don't ", "é", "e\u0301", "  ", " 1989"])
-shapes = st.tuples(st.integers(2, 30), st.integers(1, 30)).filter(lambda shape: shape[1] <= shape[0])
+shapes = st.tuples(st.integers(2, 30), st.integers(1, 30)).filter(lambda shape: shape[1] <= shape[0] + 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -173,7 +176,7 @@ shapes = st.tuples(st.integers(2, 30), st.integers(1, 30)).filter(lambda shape: 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_window_and_stride_agrees_with_the_usual_loop(models, kind: str, text: str, shape: tuple[int, int]):
     model, network, lead = models[kind]
-    window, stride = shape[0] + 1, min(shape[1], shape[0])
+    window, stride = shape[0] + 1, min(shape[1], shape[0] + 1 - len(lead))
     start = [] if lead else [model.encoder.start_token]
     ids = [int(i) for i in model.encoder.tokenizer(text, add_special_tokens=False)["input_ids"]]
     before = copy.copy(model.counters)
@@ -279,12 +282,12 @@ def test_each_token_is_new_once_after_enough_others(count, lead, shape, sizes, e
     assert [token for item in items for token in item.suffixes[0]] == list(range(count)), "each once, in order"
     for item in items:
         first = item.suffixes[0][0]
-        assert len(item.context) >= min(first + max(lead, 1), window - stride + 1)
+        assert len(item.context) >= min(first + max(lead, 1), window - stride)
         text = [token for token in (*item.context, *item.suffixes[0]) if token >= 0]
         assert text == list(range(text[0], text[-1] + 1))
         assert item.context[:lead] == tuple(range(-lead, 0))
         assert (-1 in item.context) == (lead > 0 or first == 0)
-    assert all(item.tokens == window for item in items[:-1]), "every window but the last is full"
+    assert all(item.tokens == window - 1 for item in items[:-1]), "every window but the last is full"
     assert [p.tokens for p in passages] == [len(p.content.byte_counts) for p in passages]
     assert sum(item.tokens for item in items) == sum(p.tokens_run for p in passages)
     assert all(enough <= p.tokens < enough + max(stride, window + 1) for p in passages[:-1])
@@ -372,8 +375,8 @@ def test_passages_of_several_documents_are_read_together(models) -> None:
         ("start token", Rolling(257), "a window of 257 tokens does not fit the model's context of 256"),
         ("start token", Rolling(16, 0), "1 to 16 tokens for a window of 16, not 0"),
         ("start token", Rolling(16, 17), "1 to 16 tokens for a window of 16, not 17"),
-        ("begin token", Rolling(16, 17), "1 to 16 tokens for a window of 16, not 17"),
-        ("two begin tokens", Rolling(16, 16), "1 to 15 tokens for a window of 16, not 16"),
+        ("begin token", Rolling(16, 16), "1 to 15 tokens for a window of 16, not 16"),
+        ("two begin tokens", Rolling(16, 15), "1 to 14 tokens for a window of 16, not 15"),
         ("start token", Rolling(None, 300), "1 to 256 tokens for a window of 256, not 300"),
     ],
 )
@@ -394,6 +397,9 @@ def test_what_is_left_open_is_decided(models, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(type(model), "context_tokens", None)
     assert model.rolling(Rolling()) == (1024, 512)
     assert model.rolling(Rolling(5000)) == (5000, 2500)
+    monkeypatch.setattr(type(model), "context_tokens", 131_072)
+    assert model.rolling(Rolling()) == (8192, 4096)
+    assert model.rolling(Rolling(131_072)) == (131_072, 65_536)
 
 
 def test_deciding_loads_no_weights(tiny_folder: Path) -> None:

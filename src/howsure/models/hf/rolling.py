@@ -1,14 +1,15 @@
 """Documents longer than a model's context, read in windows that overlap.
 
-The tokens of a document are t₀, t₁, … and a window holds W of them as input. The first window gives the probabilities
-of the first tokens; each one after it those of the next S, and reaches back as far as W inputs allow:
+A window holds W tokens. The first gives the probabilities of all tokens in it but the one that begins the document; each
+one after it those of its last S:
 
-    window 1   └ inputs ──────┘ all of them new
-    window 2            └ inputs ──────┘ the last S new
-    window 3                     └ inputs ──────┘ the last S new
+    window 1   └ W tokens ────┘ all of them new
+    window 2            └ W tokens ────┘ the last S new
+    window 3                     └ W tokens ────┘ the last S new
 
 So each token is scored once, after at least W − S others where the document has them, and the last token of a window is
-predicted without being run. What a tokenizer itself puts before a text stands before every window, since such models
+predicted without being run. These are the windows of the usual sliding-window loop; where S = W, which would leave the
+first token of a window without any context, the token before it is seen too. What a tokenizer itself puts before a text stands before every window, since such models
 are lost without it; a start token that only serves to predict the first token stands before the document alone.
 """
 
@@ -25,6 +26,9 @@ from howsure.measures.logprobs import check_logprobs
 from howsure.models.contract import Passage, Rolling, Stretch
 from howsure.models.text_boundary import Encoded
 from howsure.models.token_stream import Ints, Tokens
+
+MOST_BY_DEFAULT = 8192
+"""Some models take far more, at a cost that nobody should meet without having asked for it."""
 
 UNKNOWN_CONTEXT_WINDOW = 1024
 """The window for a model whose configuration does not tell its context; all common ones take that much."""
@@ -81,7 +85,8 @@ class Windows(NamedTuple):
 def decide(wanted: Rolling, context_tokens: int | None, frame: Frame) -> Rolling:
     """Window and stride; a sentence where they do not go together or do not fit the model."""
     lead = len(frame.lead)
-    window = wanted.window if wanted.window is not None else context_tokens or UNKNOWN_CONTEXT_WINDOW
+    most = min(context_tokens or UNKNOWN_CONTEXT_WINDOW, MOST_BY_DEFAULT)
+    window = wanted.window if wanted.window is not None else most
     least = max(2, lead + 1)
     if window < least:
         raise InputError(f"the window must be at least {least} tokens, not {window}: a token and what it follows")
@@ -89,10 +94,10 @@ def decide(wanted: Rolling, context_tokens: int | None, frame: Frame) -> Rolling
         raise InputError(
             f"a window of {window} tokens does not fit the model's context of {context_tokens}; take a smaller one"
         )
-    most = min(window, window - lead + 1)
-    stride = wanted.stride if wanted.stride is not None else min(max(window // 2, 1), most)
-    if not 1 <= stride <= most:
-        raise InputError(f"the stride must be 1 to {most} tokens for a window of {window}, not {stride}")
+    room = window - lead
+    stride = wanted.stride if wanted.stride is not None else min(max(window // 2, 1), room)
+    if not 1 <= stride <= room:
+        raise InputError(f"the stride must be 1 to {room} tokens for a window of {window}, not {stride}")
     return Rolling(window, stride)
 
 
@@ -115,12 +120,12 @@ def windows(frame: Frame, rolling: Rolling) -> Iterator[Window]:
     """The windows over an endless document, whose first tokens are those of `frame.start`."""
     assert rolling.window is not None
     assert rolling.stride is not None
-    inputs, stride = rolling.window - len(frame.lead), rolling.stride
-    end = inputs + 1
+    end = room = rolling.window - len(frame.lead)
     yield Window(0, len(frame.start), end)
     while True:
-        yield Window(end + stride - 1 - inputs, end, end + stride)
-        end += stride
+        begin = end + rolling.stride - room
+        yield Window(begin if frame.lead else min(begin, end - 1), end, end + rolling.stride)
+        end += rolling.stride
 
 
 def _passage_of(to_come: Iterator[Window]) -> list[Window]:
