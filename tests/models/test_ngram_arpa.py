@@ -1,4 +1,4 @@
-"""ARPA files: there and back, KenLM's reading of ours and ours of KenLM's and SRILM's, and every kind of broken file."""
+"""ARPA files: there and back, KenLM's reading of ours and ours of KenLM's and SRILM's, and all kinds of broken file."""
 
 from __future__ import annotations
 

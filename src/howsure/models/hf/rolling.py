@@ -1,7 +1,7 @@
 """Documents longer than a model's context, read in windows that overlap.
 
-A window holds W tokens. The first gives the probabilities of all tokens in it but the one that begins the document; each
-one after it those of its last S:
+A window holds W tokens. The first gives the probabilities of all tokens in it but the one that begins the document;
+each one after it those of its last S:
 
     window 1   └ W tokens ────┘ all of them new
     window 2            └ W tokens ────┘ the last S new
@@ -9,8 +9,9 @@ one after it those of its last S:
 
 So each token is scored once, after at least W − S others where the document has them, and the last token of a window is
 predicted without being run. These are the windows of the usual sliding-window loop; where S = W, which would leave the
-first token of a window without any context, the token before it is seen too. What a tokenizer itself puts before a text stands before every window, since such models
-are lost without it; a start token that only serves to predict the first token stands before the document alone.
+first token of a window without any context, the token before it is seen too. What a tokenizer itself puts before a text
+stands before every window, since such models are lost without it; a start token that only serves to predict the first
+token stands before the document alone.
 """
 
 from __future__ import annotations

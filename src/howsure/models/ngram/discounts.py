@@ -23,7 +23,7 @@ def modified_discounts(counts: Ids, length: int, fallback: Discounts | None = No
     seen = _counts_of_counts(counts)
     missing = next((k for k in (1, 2, 3) if not seen[k]), None)
     if missing is not None:
-        return _fallen_back(length, f"none of its {np.count_nonzero(counts):,} has an adjusted count of {missing}", fallback)
+        return _fallen_back(length, _none_of(counts, missing), fallback)
     y = seen[1] / (seen[1] + 2 * seen[2])
     found = [k - (k + 1) * y * seen[k + 1] / seen[k] for k in (1, 2, 3)]
     wrong = next((k for k, d in enumerate(found, 1) if not 0 <= d <= k), None)
@@ -37,13 +37,17 @@ def plain_discounts(counts: Ids, length: int, fallback: Discounts | None = None)
     seen = _counts_of_counts(counts)
     missing = next((k for k in (1, 2) if not seen[k]), None)
     if missing is not None:
-        return _fallen_back(length, f"none of its {np.count_nonzero(counts):,} has an adjusted count of {missing}", fallback)
+        return _fallen_back(length, _none_of(counts, missing), fallback)
     y = seen[1] / (seen[1] + 2 * seen[2])
     return y, y, y
 
 
 def _counts_of_counts(counts: Ids) -> list[int]:
     return [int(found) for found in np.bincount(np.minimum(counts, 5), minlength=6)]
+
+
+def _none_of(counts: Ids, missing: int) -> str:
+    return f"none of its {np.count_nonzero(counts):,} has an adjusted count of {missing}"
 
 
 def _fallen_back(length: int, why: str, fallback: Discounts | None) -> Discounts:

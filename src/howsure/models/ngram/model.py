@@ -222,7 +222,7 @@ def _entropy_nats(probs: NDArray[np.float64]) -> float:
 def _pieces(chunks: Iterable[str]) -> Iterator[tuple[bytes, bool]]:
     """A text in pieces of about `PASSAGE_BYTES`, cut after a line end, or else after white space; and which is last.
 
-    The cuts depend on the text alone. A stretch without any white space is one word, and held whole.
+    The cuts depend on the text alone. A stretch without any white space, or of nothing else, is held whole.
     """
     buffer, size = b"", PASSAGE_BYTES
     for chunk in chunks:
@@ -238,5 +238,9 @@ def _pieces(chunks: Iterable[str]) -> Iterator[tuple[bytes, bool]]:
 
 
 def _cut(piece: bytes) -> int:
-    """After the last line end, else after the last space; 0 where there is neither."""
-    return piece.rfind(b"\n") + 1 or piece.rfind(b" ") + 1
+    """After the last line end, else after the last space that follows a word; 0 where there is neither."""
+    if cut := piece.rfind(b"\n") + 1:
+        return cut
+    words = find_words(piece)
+    cut = piece.rfind(b" ") + 1
+    return cut if len(words.starts) and words.starts[0] < cut else 0
