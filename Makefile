@@ -30,6 +30,8 @@ $(VENV)/.local: $(DEPS) | $(VENV)/bin/python
 
 $(VENV)/.dev: $(DEPS) | $(VENV)/bin/python
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[local,dev]"
+	@# KenLM comes as source only. Without a C++ compiler the tests that hold ours against it are left out, and say so.
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[kenlm]" || echo "kenlm could not be built here"
 	touch $@ $(VENV)/.local
 
 clean:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,11 +38,23 @@ def demo(
     rows, failed = [], False
     for job in jobs:
         began = time.monotonic()
-        summary, samples = job.run(folder / job.study, progress_for(remarks(), quiet))
-        rows.append((summary, time.monotonic() - began))
-        failed = failed or any(sample.failed for sample in samples)
+        done = job.run(folder / job.study, progress_for(remarks(), quiet))
+        if done.to_draw is not None:
+            _draw(done.to_draw, folder / job.study / "theorem.svg")
+        rows.append((done.summary, time.monotonic() - began))
+        failed = failed or done.failed
     if as_json:
         common.print_json({"folder": str(folder), "studies": [summary for summary, _ in rows]})
     else:
         print_demo(output(), rows, folder)
     return common.SOME_FAILED if failed else common.DONE
+
+
+def _draw(found: Any, path: Path) -> None:
+    from howsure.errors import MissingExtra
+    from howsure.report.plots import plot_theorem
+
+    try:
+        plot_theorem(found, path)
+    except MissingExtra as error:
+        common.say(str(error))

@@ -63,6 +63,7 @@ def plot_theorem(found: Theorem, path: Path) -> None:
         low, high = (f"{share:.0%}" for share in BAND)
         axes.set_title(f"One path, the band of {found.paths} paths ({low} to {high}), and the limits", fontsize=10)
         axes.legend(loc="best", fontsize=9)
+        _perplexity_axis(axes)
 
 
 def plot_blocks(found: TextEntropy, path: Path) -> None:
@@ -79,6 +80,14 @@ def plot_blocks(found: TextEntropy, path: Path) -> None:
         axes.set_ylabel(f"bits per {found.symbols.removesuffix('s')}")
         axes.set_title(f"{found.symbol_count:,} {found.symbols}; hollow: too few of each block", fontsize=10)
         axes.legend(fontsize=9)
+
+
+def _perplexity_axis(axes: Axes) -> None:
+    """The same heights as perplexities, 2 to the power of the bits."""
+    import numpy as np
+
+    right = axes.secondary_yaxis("right", functions=(np.exp2, lambda value: np.log2(np.maximum(value, 1e-9))))
+    right.set_ylabel("perplexity")
 
 
 def _points(axes: Axes, rows: tuple[BlockEntropy, ...], nats: list[float], label: str, colour: str, line: str) -> None:

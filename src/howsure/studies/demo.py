@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.models.contract import Model
-from howsure.runs import Progress, Sample
-from howsure.studies import mcq
+from howsure.runs import Progress
+from howsure.runs.files import storage_errors, to_json, write_atomic
+from howsure.studies import mcq, perplexity
+from howsure.studies.summary import Coverage, Figure, summary
+from howsure.studies.theorem import Theorem, theorem
+
+
+class Done(NamedTuple):
+    """What came of a study: its summary, whether some samples failed, and something to draw where there is."""
+
+    summary: dict[str, Any]
+    failed: bool
+    to_draw: Theorem | None = None
 
 
 class Job(NamedTuple):
@@ -18,19 +30,58 @@ class Job(NamedTuple):
     study: str
     model_calls: int
     tokens: int
-    run: Callable[[Path, Progress], tuple[dict[str, Any], list[Sample]]]
+    run: Callable[[Path, Progress], Done]
 
 
 def mcq_job(model: Model) -> Job:
-    with as_file(files("howsure.data") / "demo_mcq.jsonl") as data:
+    with _data("demo_mcq.jsonl") as data:
         prepared = mcq.prepare(data, model)
 
-    def run(out: Path, progress: Progress) -> tuple[dict[str, Any], list[Sample]]:
+    def run(out: Path, progress: Progress) -> Done:
         result = mcq.carry_out(prepared, "howsure.data/demo_mcq.jsonl", out=out, progress=progress)
-        return result.summary, result.samples
+        return Done(result.summary, any(sample.failed for sample in result.samples))
 
     cost = prepared.cost()
     return Job("mcq", cost["model_calls"], cost["tokens"], run)
 
 
-JOBS: tuple[Callable[[Model], Job], ...] = (mcq_job,)
+def perplexity_job(model: Model) -> Job:
+    with _data("demo_text.txt") as data:
+        cost = perplexity.prepare_all([data], [model])[0].cost()
+
+    def run(out: Path, progress: Progress) -> Done:
+        with _data("demo_text.txt") as data:
+            (prepared,) = perplexity.prepare_all([data], [model])
+            result = perplexity.carry_out(prepared, out=out, progress=progress)
+        return Done(result.summary, result.failed)
+
+    return Job("perplexity", cost["model_calls"], cost["tokens"], run)
+
+
+def theorem_job(model: Model) -> Job:
+    """A language of six words read by its own model; needs no other."""
+
+    def run(out: Path, progress: Progress) -> Done:
+        found = theorem(seed=0)
+        with storage_errors(out):
+            out.mkdir(parents=True, exist_ok=True)
+        write_atomic(out / "theorem.json", to_json(found.to_dict(), indent=2) + b"\n")
+        return Done(_of_theorem(found), False, found)
+
+    return Job("theorem", 0, 0, run)
+
+
+def _of_theorem(found: Theorem) -> dict[str, Any]:
+    figures = [Figure("entropy rate", found.entropy_rate_bits, "bits per word, in closed form")]
+    length = f"{found.lengths[-1]:,}"
+    figures += [Figure(f"{c.name}, {length} words", c.path_bits[-1], "bits per word") for c in found.curves]
+    return summary("theorem", Coverage(found.paths, found.paths), figures, [])
+
+
+@contextmanager
+def _data(name: str) -> Iterator[Path]:
+    with as_file(files("howsure.data") / name) as path:
+        yield path
+
+
+JOBS: tuple[Callable[[Model], Job], ...] = (mcq_job, perplexity_job, theorem_job)
