@@ -32,17 +32,18 @@ def train_ngram(
     The model is then `ngram:<out>`, wherever a model is asked for.
     """
     began = time.perf_counter()
-    target = Path(out)
+    target, way = Path(out), _smoothing(smoothing)
     check_target(target)
     paths = list(texts) if isinstance(texts, list | tuple) else [texts]
     found = Texts(paths, skip_bad=skip_bad)  # type: ignore[arg-type]
-    trained = train(pieces(found), order, _smoothing(smoothing), k=k, discount_fallback=discount_fallback)
+    _keep_apart(target, found)
+    trained = train(pieces(found), order, way, k=k, discount_fallback=discount_fallback)
     with storage_errors(target):
         write_arpa(trained.table, target)
     return {
         "model": f"ngram:{target}",
         "order": order,
-        "smoothing": str(_smoothing(smoothing)),
+        "smoothing": str(way),
         "documents": len(found.documents),
         "skipped": found.skipped,
         "sentences": trained.sentences,
@@ -69,14 +70,23 @@ def check_target(path: Path) -> None:
         raise InputError(f"--out {path}: the folder {path.resolve().parent} does not exist; make it first")
 
 
+def _keep_apart(target: Path, texts: Texts) -> None:
+    if target.resolve() in {source.path.resolve() for source in texts.sources}:
+        raise InputError(f"--out {target} is one of the texts, and would be overwritten: name another file")
+
+
 def pieces(texts: Texts) -> Iterator[Piece]:
     """The texts in pieces of whole lines; each document ends its last sentence."""
     for document, chunks in texts.stream():
-        rest, lines = "", 0
+        begun: list[str] = []  # the pieces of a line that has not ended
+        lines = 0
         for chunk in chunks:
-            head, newline, rest = (rest + chunk).rpartition("\n")
+            head, newline, rest = chunk.rpartition("\n")
             if newline:
-                yield Piece(f"{head}\n".encode(), document.id, lines)
-                lines += head.count("\n") + 1
-        if rest:
-            yield Piece(rest.encode(), document.id, lines)
+                whole = "".join([*begun, head, newline])
+                yield Piece(whole.encode(), document.id, lines)
+                lines += whole.count("\n")
+                begun = []
+            begun.append(rest)
+        if last := "".join(begun):
+            yield Piece(last.encode(), document.id, lines)

@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 import zlib
@@ -21,7 +22,8 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from howsure.errors import InputError
+from howsure.errors import InputError, StorageError
+from howsure.runs.files import storage_errors
 
 PathLike = str | os.PathLike[str]
 
@@ -60,22 +62,23 @@ class Texts:
     """All documents of some sources, in order.
 
     Making it reads everything once: whatever cannot be read is an error that names file and line, or is counted
-    under its reason with `skip_bad`.
+    under its reason with `skip_bad`. The fingerprint is that of the documents in their order, whatever they are called
+    and however they are packed.
     """
 
     def __init__(self, paths: Sequence[PathLike], *, skip_bad: bool = False) -> None:
-        self._spooled: Any = None
+        self._spooled: dict[str, Any] = {}
         self.sources: list[Source] = []
         self.documents: list[Document] = []
         problems: list[Problem] = []
         contents = hashlib.sha256()
         for source in [source for path in paths for source in self._sources(os.fspath(path))]:
-            documents, refused, digest = _scanned(source)
+            documents, refused, digests = _scanned(source)
             problems += refused
             if documents:
                 self.sources.append(source)
                 self.documents += documents
-                contents.update(digest)
+                contents.update(digests)
         _report(problems, skip_bad, bool(self.documents), paths)
         self.skipped: dict[str, int] = dict(Counter(problem.reason for problem in problems))
         self.fingerprint = f"sha256:{contents.hexdigest()}"
@@ -90,27 +93,65 @@ class Texts:
         documents = iter(self.documents)
         for source in self.sources:
             for found in _texts(source):
-                if not isinstance(found, Problem):
-                    yield next(documents), found
+                document = next(documents, None)
+                if document is None:
+                    raise _changed(source.name)
+                yield document, _as_long_as(document, found)
+        if (document := next(documents, None)) is not None:
+            raise _changed(document.id)
 
     def _sources(self, path: str) -> list[Source]:
         if path == STANDARD_INPUT:
-            return [Source("standard input", self._spool())]
+            return [Source("standard input", self._spool(path, sys.stdin.buffer))]
         if os.path.isdir(path):
-            return [Source(str(file), file) for file in _files_of(Path(path))]
-        return [Source(path, Path(path))]
+            return [Source(_name(file), file) for file in _files_of(Path(path))]
+        source = Source(_name(path), Path(path))
+        if not _is_pipe(path):
+            return [source]
+        with _reading_errors(source.name), open(path, "rb") as pipe:
+            return [source._replace(path=self._spool(path, pipe))]
 
-    def _spool(self) -> Path:
-        """Standard input on the disk, since it is read twice: once to be checked, once by the model."""
-        if self._spooled is None:
-            self._spooled = tempfile.NamedTemporaryFile(prefix="howsure-")  # noqa: SIM115 - lives as long as this
-            while chunk := sys.stdin.buffer.read(CHUNK_BYTES):
-                self._spooled.write(chunk)
-            self._spooled.flush()
-        return Path(self._spooled.name)
+    def _spool(self, path: str, stream: IO[bytes]) -> Path:
+        """A pipe on the disk, since texts are read twice: once to be checked, once by the model."""
+        if path not in self._spooled:
+            with storage_errors(Path(tempfile.gettempdir())):
+                file = tempfile.NamedTemporaryFile(prefix="howsure-")  # noqa: SIM115 - lives as long as this
+                for chunk in read_chunks(stream):
+                    file.write(chunk)
+                file.flush()
+            self._spooled[path] = file
+        return Path(self._spooled[path].name)
+
+
+def _changed(name: str) -> InputError:
+    return InputError(f"{_short(name)} changed while it was read: let nobody write to it, and start anew")
+
+
+def _as_long_as(document: Document, pieces: Iterable[str]) -> Iterator[str]:
+    """The pieces of a document that must still have the bytes that it had when it was looked through."""
+    left = document.byte_count
+    for piece in pieces:
+        left -= len(piece.encode("utf-8"))
+        if left < 0:
+            break
+        yield piece
+    if left:
+        raise _changed(document.id)
 
 
 # -- which files -----------------------------------------------------------------------------------------------------
+
+
+def _name(path: PathLike) -> str:
+    """A path as text that can be written; a name on the disk may be no text at all."""
+    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _suffix(name: str) -> str:
@@ -136,30 +177,49 @@ def _files_of(folder: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def _opened(source: Source) -> Iterator[IO[bytes]]:
+    with _reading_errors(source.name), open(source.path, "rb") as plain:
+        zipped = source.name.endswith(".gz")
+        yield gzip.GzipFile(fileobj=plain) if zipped else plain  # type: ignore[misc]
+
+
+@contextlib.contextmanager
+def _reading_errors(name: str) -> Iterator[None]:
     try:
-        with open(source.path, "rb") as plain:
-            zipped = source.name.endswith(".gz")
-            yield gzip.GzipFile(fileobj=plain) if zipped else plain  # type: ignore[misc]
+        yield
+    except StorageError:
+        raise
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"{source.name} cannot be read: {why}") from error
+        raise InputError(f"{name} cannot be read: {why}") from error
 
 
-def read_chunks(file: IO[bytes], size: int = CHUNK_BYTES) -> Iterator[bytes]:
-    while chunk := file.read(size):
+def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK_BYTES):
         yield chunk
 
 
-def _texts(source: Source) -> Iterator[Iterator[str] | Problem]:
-    """The documents of a source as pieces of text, and what is no document."""
+def _texts(source: Source) -> Iterator[Iterator[str]]:
+    """The documents of a source as pieces of text; what is none was reported before, and is passed over."""
+    if not source.holds_json:
+        yield _text(source)
+        return
+    for _, found in _lines(source):
+        if isinstance(found, _Line):
+            yield iter([found.text])
+
+
+def _text(source: Source) -> Iterator[str]:
     with _opened(source) as file:
-        if not source.holds_json:
-            yield _decoded(source.name, read_chunks(file))
-            return
+        yield from _decoded(source.name, read_chunks(file))
+
+
+def _lines(source: Source) -> Iterator[tuple[int, _Line | Problem]]:
+    """The lines of a JSON lines file that are not blank, by number."""
+    with _opened(source) as file:
         for number, line in enumerate(file, 1):
-            found = _json_text(source.name, number, line)
-            if found is not None:
-                yield found if isinstance(found, Problem) else iter([found.text])
+            line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if line.strip():
+                yield number, _json_text(f"{source.name}, line {number:,}", line)
 
 
 def _decoded(name: str, chunks: Iterable[bytes]) -> Iterator[str]:
@@ -192,10 +252,7 @@ class _Line(msgspec.Struct):
     id: str | int | None = None
 
 
-def _json_text(name: str, number: int, line: bytes) -> _Line | Problem | None:
-    if not line.strip():
-        return None
-    place = f"{name}, line {number:,}"
+def _json_text(place: str, line: bytes) -> _Line | Problem:
     try:
         found = msgspec.json.decode(line, type=_Line)
         found.text.encode("utf-8")
@@ -210,14 +267,14 @@ def _json_text(name: str, number: int, line: bytes) -> _Line | Problem | None:
 
 
 def _scanned(source: Source) -> tuple[list[Document], list[Problem], bytes]:
-    """The documents of a source, its problems, and a digest of what the documents hold.
+    """The documents of a source, its problems, and the digests of what the documents hold, one after the other.
 
     A file that breaks off has no documents: what came before the break may be half of one.
     """
-    contents = hashlib.sha256()
+    digests = bytearray()
     documents, problems = [], []
     try:
-        for found in (_scanned_json if source.holds_json else _scanned_text)(source, contents):
+        for found in (_scanned_json if source.holds_json else _scanned_text)(source, digests):
             if isinstance(found, Document):
                 documents.append(found)
             else:
@@ -226,31 +283,28 @@ def _scanned(source: Source) -> tuple[list[Document], list[Problem], bytes]:
         return [], [Problem("unreadable", str(error))], b""
     if not documents and not problems:
         problems = [Problem("empty", f"{source.name} is empty: there is no line 1 to read")]
-    return documents, problems, contents.digest()
+    return documents, problems, bytes(digests)
 
 
-def _scanned_text(source: Source, contents: Any) -> Iterator[Document]:
-    size = 0
-    with _opened(source) as file:
-        for text in _decoded(source.name, read_chunks(file)):
-            spelled = text.encode("utf-8")
-            size += len(spelled)
-            contents.update(spelled)
+def _scanned_text(source: Source, digests: bytearray) -> Iterator[Document]:
+    size, contents = 0, hashlib.sha256()
+    for text in _text(source):
+        spelled = text.encode("utf-8")
+        size += len(spelled)
+        contents.update(spelled)
     if size:
+        digests += contents.digest()
         yield Document(source.name, size)
 
 
-def _scanned_json(source: Source, contents: Any) -> Iterator[Document | Problem]:
-    with _opened(source) as file:
-        for number, line in enumerate(file, 1):
-            found = _json_text(source.name, number, line)
-            if isinstance(found, _Line):
-                spelled = found.text.encode("utf-8")
-                contents.update(hashlib.sha256(spelled).digest())
-                name = f"{source.name}:{number}" if found.id is None else str(found.id)
-                yield Document(name, len(spelled))
-            elif found is not None:
-                yield found
+def _scanned_json(source: Source, digests: bytearray) -> Iterator[Document | Problem]:
+    for number, found in _lines(source):
+        if isinstance(found, Problem):
+            yield found
+            continue
+        spelled = found.text.encode("utf-8")
+        digests += hashlib.sha256(spelled).digest()
+        yield Document(f"{source.name}:{number}" if found.id is None else str(found.id), len(spelled))
 
 
 def _report(problems: Sequence[Problem], skip_bad: bool, any_left: bool, paths: Sequence[PathLike]) -> None:
@@ -258,7 +312,7 @@ def _report(problems: Sequence[Problem], skip_bad: bool, any_left: bool, paths: 
         more = f" ({len(problems) - 1} more follow)" if len(problems) > 1 else ""
         raise InputError(f"{problems[0].sentence}{more}; --skip-bad goes on without such texts")
     if not any_left:
-        named = ", ".join(os.fspath(path) for path in paths) or "nothing"
+        named = ", ".join(_name(path) for path in paths) or "nothing"
         raise InputError(f"there is no text to read in {named}")
 
 
@@ -267,5 +321,9 @@ def _refuse_twice(documents: Sequence[Document]) -> None:
     name, count = counts.most_common(1)[0]
     if count > 1:
         raise InputError(
-            f"{name!r} is the name of {count} documents: name each file once, and give each line its own id"
+            f"{_short(name)!r} is the name of {count} documents: name each file once, and give each line its own id"
         )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 100 else f"{name[:99]}…"
