@@ -72,9 +72,9 @@ def theorem_job(model: Model) -> Job:
 
 
 def _of_theorem(found: Theorem) -> dict[str, Any]:
-    figures = [Figure("entropy rate", found.entropy_rate_bits, "bits per word, in closed form")]
     length = f"{found.lengths[-1]:,}"
-    figures += [Figure(f"{c.name}, {length} words", c.path_bits[-1], "bits per word") for c in found.curves]
+    figures = [Figure("entropy rate", found.entropy_rate_bits, "bits per word, in closed form")]
+    figures += [Figure(c.name, c.path_bits[-1], f"bits per word over {length} words") for c in found.curves]
     return summary("theorem", Coverage(found.paths, found.paths), figures, [])
 
 
