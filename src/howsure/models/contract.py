@@ -245,6 +245,10 @@ class Model(ABC):
         """What the model thought of each passage; a pure function of the list, so that it can be done again."""
         raise self._lacks(Capability.SCORE, "reading a text")
 
+    def calls_to_read(self, passages: Sequence[Passage]) -> int:
+        """How many calls of the network or server reading these together takes."""
+        return len(passages)
+
     def generate(
         self,
         conversations: Iterable[Conversation],

@@ -32,6 +32,7 @@ from howsure.models.text_boundary import Encoded, TextItem
 from howsure.models.token_stream import Ints, Tokens, tokens_of
 
 ENCODED_AT_ONCE = 1024
+WindowOf = tuple[documents.Windows, documents.Window]
 T = TypeVar("T")
 
 
@@ -210,11 +211,17 @@ class HFTextModel(ModelParts):
     def _check_document(self, ids: Ints) -> None:
         """Raise in a sentence where a document holds what the model would not take for text."""
 
-    def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
-        rows = [(passage.content, window) for passage in passages for window in passage.content.windows]
+    def calls_to_read(self, passages: Sequence[Passage]) -> int:
+        return len(self._plan_windows(_windows(passages)))
+
+    def _plan_windows(self, rows: Sequence[WindowOf]) -> list[Batch]:
         sizes = [content.tokens_run(window) for content, window in rows]
+        return plan_batches(sizes, range(len(rows)), self.token_budget)
+
+    def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
+        rows = _windows(passages)
         found: dict[int, Any] = {}
-        for batch in plan_batches(sizes, range(len(rows)), self.token_budget):
+        for batch in self._plan_windows(rows):
             items = [content.encoded(window) for content, window in (rows[i] for i in batch.indices)]
             found |= zip(batch.indices, self._run(items, [None] * len(items), 0, False), strict=True)
         readouts = (found[i] for i in range(len(rows)))
@@ -316,6 +323,10 @@ class HFTextModel(ModelParts):
             evidence, missing = None, f"{self.name} gave {error}"
         reason = "stop" if written.finished else "length"
         return Answer(text, evidence, missing, finish_reason=reason)
+
+
+def _windows(passages: Sequence[Passage]) -> list[WindowOf]:
+    return [(passage.content, window) for passage in passages for window in passage.content.windows]
 
 
 def _or_error(work: Callable[..., T], *given: Any) -> T | InputError:
