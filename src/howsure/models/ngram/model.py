@@ -76,6 +76,7 @@ class NgramModel(Model):
     # -- score --------------------------------------------------------------------------------------------------
 
     def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
+        self.load()
         refused = {i: found for i, item in enumerate(items) if (found := _refused(item)) is not None}
         sizes = [0 if i in refused else _size(item) for i, item in enumerate(items)]
         order = [i for i in range(len(items)) if i not in refused]
@@ -149,6 +150,7 @@ class NgramModel(Model):
     def rolling(self, wanted: Rolling) -> Rolling:
         if wanted != Rolling():
             raise InputError("--window and --stride are for neural models; an n-gram model sees its last words only")
+        self.load()  # it takes no time beside what follows, and a broken file should be found before a run begins
         return wanted
 
     def passages(self, chunks: Iterable[str], rolling: Rolling) -> Iterator[Passage]:
