@@ -178,9 +178,9 @@ def test_unfinished_and_foreign_runs_are_refused(tmp_path: Path, runs: tuple[Pat
     (runs[1] / "run.json").write_text(json.dumps(manifest | {"items": 9}))
     with pytest.raises(InputError, match=r"not finished \(finished, 8 of 9 questions\)"):
         howsure.compare(*runs)
-    manifest["identity"]["study"] = "perplexity"
+    manifest["identity"]["study"] = "trust"
     (runs[1] / "run.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match="is a run of 'perplexity', and only mcq runs"):
+    with pytest.raises(InputError, match="is a run of 'trust', and only mcq and perplexity runs can be compared"):
         howsure.compare(*runs)
     with pytest.raises(InputError, match="is no run folder"):
         howsure.compare(runs[0], tmp_path)

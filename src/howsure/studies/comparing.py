@@ -8,6 +8,7 @@ from typing import Any
 from howsure.errors import InputError
 from howsure.runs import Run
 from howsure.studies.mcq import comparison as mcq
+from howsure.studies.pairs import check_seed
 from howsure.studies.perplexity import comparison as perplexity
 
 RunLike = Run | str | os.PathLike[str]
@@ -21,6 +22,7 @@ def compare(run_a: RunLike, run_b: RunLike, *, seed: int = 0) -> dict[str, Any]:
     Gives `a` and `b` (the figures of each), `difference` (B − A, with paired intervals) and `notes`. Runs of different
     studies, over other data, or asked in another way, are refused.
     """
+    check_seed(seed)
     a, b = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
     found: dict[str, Any] = STUDIES[study_of(a, b)].compare(a, b, seed=seed)
     return found

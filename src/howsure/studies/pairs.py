@@ -46,6 +46,12 @@ P = TypeVar("P", bound=Prepared)
 R = TypeVar("R")
 
 
+def check_seed(seed: int) -> None:
+    """Refuse before the work what would fail after it."""
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, not {seed}")
+
+
 def open_models(models: Sequence[str | Model], model_options: dict[str, Any]) -> list[Opened]:
     """Models by name, without their weights, beside those that are open already; options are for the former."""
     if model_options and not any(isinstance(model, str) for model in models):

@@ -14,8 +14,8 @@ import numpy as np
 from howsure.errors import InputError
 from howsure.measures import bootstrap_ratio, nats_to_bits
 from howsure.runs import Run
-from howsure.studies.perplexity.judge import ENOUGH_DOCUMENTS, LEAST_DRAWN, LEVEL, Row, document_rows, figures
-from howsure.studies.perplexity.sums import Sums, together, whole
+from howsure.studies.perplexity.judge import LEAST_DRAWN, LEVEL, Row, document_rows, drawn_units, figures
+from howsure.studies.perplexity.sums import Sums, together
 
 STUDY = "perplexity"
 _SIDE = ("tokens", "words", "bytes", "unknown", "bits_per_byte", "perplexity_per_word", "perplexity_per_token")
@@ -34,9 +34,7 @@ def read_side(run: Run) -> Side:
     summary = run.summary
     if run.status != "finished" or summary is None:
         raise InputError(f"{run.path} is not finished ({run.status}): run the command that made it again, then compare")
-    samples = run.records(evidence=False)
-    names = list(dict.fromkeys(sample.result["document"] for sample in samples))
-    return Side(run, summary, document_rows(samples, names))
+    return Side(run, summary, document_rows(run.records(evidence=False)))
 
 
 def compare(run_a: Run, run_b: Run, *, seed: int = 0) -> dict[str, Any]:
@@ -46,18 +44,22 @@ def compare(run_a: Run, run_b: Run, *, seed: int = 0) -> dict[str, Any]:
     if first != second:
         raise InputError(f"{a.run.path} and {b.run.path} are over different texts, and cannot be compared")
     pairs = [(x, y) for x, y in zip(a.rows, b.rows, strict=True) if x["reason"] is None and y["reason"] is None]
+    found_a, found_b = _figures([x["blocks"] for x, _ in pairs]), _figures([y["blocks"] for _, y in pairs])
     return {
         "study": STUDY,
-        "a": _about(a, [x["blocks"] for x, _ in pairs]),
-        "b": _about(b, [y["blocks"] for _, y in pairs]),
+        "a": _about(a, found_a),
+        "b": _about(b, found_b),
         "difference": _difference(pairs, seed),
         "documents": [_document(x, y) for x, y in pairs],
-        "notes": _notes(a, b, len(pairs)),
+        "notes": _notes(a, b, {"A": found_a, "B": found_b}, len(pairs)),
     }
 
 
-def _about(side: Side, documents: Sequence[Sums]) -> dict[str, Any]:
-    found = figures(together(documents)) if documents else dict.fromkeys(_SIDE)
+def _figures(documents: Sequence[Sums]) -> dict[str, Any]:
+    return figures(together(documents)) if documents else dict.fromkeys([*_SIDE, "impossible"])
+
+
+def _about(side: Side, found: dict[str, Any]) -> dict[str, Any]:
     return {
         "run": str(side.run.path),
         "model": side.run.manifest.identity.model.get("name"),
@@ -73,13 +75,12 @@ def _difference(pairs: Sequence[tuple[Row, Row]], seed: int) -> dict[str, Any]:
     found |= {"documents": len(pairs), "documents_b_needs_less": None}
     if not sums or any(one["impossible"].sum() for one in sums):
         return found
-    drawn = together([whole(one) for one in sums] if len(sums) >= ENOUGH_DOCUMENTS else sums)
+    drawn, how = drawn_units(sums)
     found["bits_per_byte"] = float(nats_to_bits(drawn["nats"].sum() / drawn["bytes"].sum()))
     found["documents_b_needs_less"] = sum(bool(one["nats"].sum() < 0) for one in sums)
     if len(drawn["nats"]) >= LEAST_DRAWN:
         interval = bootstrap_ratio(drawn["nats"], drawn["bytes"], level=LEVEL, seed=seed)
         if interval is not None:
-            how = "documents" if len(sums) >= ENOUGH_DOCUMENTS else "blocks of text"
             found["low"], found["high"] = (float(nats_to_bits(end)) for end in (interval.low, interval.high))
             found["method"] = f"{interval.method} of {how}, paired"
     return found
@@ -107,18 +108,24 @@ def _document(a: Row, b: Row) -> dict[str, Any]:
     }
 
 
-def _notes(a: Side, b: Side, paired: int) -> list[str]:
+def _notes(a: Side, b: Side, figures_of: dict[str, dict[str, Any]], paired: int) -> list[str]:
     found = []
-    if a.run.manifest.identity.model == b.run.manifest.identity.model:
+    if _fingerprint(a) == _fingerprint(b):
         found.append("both runs are of the same model")
     if paired < len(a.rows):
         found.append(f"{len(a.rows) - paired} of {len(a.rows)} documents were not read by both, and are left out")
-    for name, side in (("A", a), ("B", b)):
-        corpus = side.summary["corpus"] or {}
-        if corpus.get("unknown"):
+    for name, one in figures_of.items():
+        if one["unknown"]:
             found.append(
-                f"{name} does not know {corpus['unknown']:,} words and does not have to spell them, which flatters it"
+                f"{name} does not know {one['unknown']:,} words and does not have to spell them, which flatters it"
             )
-        if corpus.get("impossible"):
-            found.append(f"{name} gives {corpus['impossible']:,} tokens probability zero, so there is no difference")
+        if one["impossible"]:
+            found.append(
+                f"{name} gives {one['impossible']:,} tokens probability zero, so that no difference can be given"
+            )
     return found
+
+
+def _fingerprint(side: Side) -> dict[str, Any]:
+    """What makes the model this model, whatever its file is called."""
+    return {name: value for name, value in side.run.manifest.identity.model.items() if name != "name"}

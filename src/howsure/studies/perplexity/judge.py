@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -30,17 +31,16 @@ Row = dict[str, Any]
 # -- documents ---------------------------------------------------------------------------------------------------
 
 
-def document_rows(samples: Sequence[Sample], names: Sequence[str]) -> list[Row]:
+def document_rows(samples: Sequence[Sample]) -> list[Row]:
     """One row for each document: its sums by block, or the reason why it has none."""
-    parts: dict[str, list[Sample]] = {name: [] for name in names}
-    for sample in samples:
-        parts[sample.result["document"]].append(sample)
-    return [_document(name, sorted(parts[name], key=lambda sample: int(sample.result["part"]))) for name in names]
+    in_order = sorted(samples, key=lambda sample: (sample.index, sample.result["part"]))
+    return [_document(list(parts)) for _, parts in groupby(in_order, key=lambda sample: sample.index)]
 
 
-def _document(name: str, parts: Sequence[Sample]) -> Row:
+def _document(parts: Sequence[Sample]) -> Row:
+    name = parts[0].result["document"]
     failed = next((part for part in parts if part.failed), None)
-    if failed is None and not (parts and parts[-1].result["last"]):
+    if failed is None and not parts[-1].result["last"]:
         return {"document": name, "reason": "unfinished", "detail": "its last passage has not been read"}
     if failed is not None:
         return {"document": name, "reason": failed.reason, "detail": failed.detail}

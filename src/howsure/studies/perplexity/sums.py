@@ -48,7 +48,7 @@ def block_sums(stretch: Stretch, first_byte: int, byte_count: int) -> dict[str, 
     size = block_size(byte_count)
     starts = first_byte + np.cumsum(stretch.byte_counts) - stretch.byte_counts
     blocks = np.minimum(starts, byte_count - 1) // size
-    first = int(blocks[0])
+    first = int(blocks[0]) if len(blocks) else 0
     columns = {name: np.bincount(blocks - first, weights=values) for name, values in _columns(stretch).items()}
     return {"first": first, **{name: _plain(name, sums) for name, sums in columns.items()}}
 

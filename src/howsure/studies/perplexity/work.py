@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from howsure.errors import EvidenceError
 from howsure.measures import nats_to_bits
+from howsure.measures.logprobs import check_logprobs
 from howsure.models.contract import Capability, Failure, Model, Passage, Rolling, Stretch
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_along
 from howsure.studies import pairs
-from howsure.studies.pairs import Pair, open_models
+from howsure.studies.pairs import Pair, check_seed, open_models
 from howsure.studies.perplexity.comparison import compare
 from howsure.studies.perplexity.judge import document_rows, judge
 from howsure.studies.perplexity.sums import block_sums
@@ -32,14 +35,14 @@ class Prepared(NamedTuple):
     """Whether the model was opened here, and so is given back when its work is done."""
 
     def cost(self) -> dict[str, int]:
-        """What the run will take; this tokenises all texts."""
-        passages = [unit.passage for unit in units(self) if unit.passage is not None]
-        return {
-            "items": len(self.texts.documents),
-            "model_calls": len(passages),
-            "tokens": sum(passage.tokens_run for passage in passages),
-            "tokens_scored": sum(passage.tokens for passage in passages),
-        }
+        """What the run will take; this tokenises all texts, and holds none of them."""
+        total = {"items": len(self.texts.documents), "model_calls": 0, "tokens": 0, "tokens_scored": 0}
+        for unit in units(self):
+            if unit.passage is not None:
+                total["model_calls"] += 1
+                total["tokens"] += unit.passage.tokens_run
+                total["tokens_scored"] += unit.passage.tokens
+        return total
 
 
 class Result(NamedTuple):
@@ -55,7 +58,10 @@ class Result(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A passage of a document, which becomes one sample; no passage at all in a text that has no tokens."""
+    """A passage of a document, which becomes one sample; no passage at all in a text that has no tokens.
+
+    It is known by its places, which the data's fingerprint vouches for: a file may be moved or renamed meanwhile.
+    """
 
     document: Document
     document_index: int
@@ -65,7 +71,7 @@ class Unit(NamedTuple):
 
     @property
     def id(self) -> str:
-        return f"{self.document.id}#{self.part}"
+        return _place(self.document_index, self.part)
 
 
 def prepare_all(
@@ -98,22 +104,24 @@ def carry_out(
     what: str = "perplexity",
 ) -> Result:
     """Read what is not read yet, then judge all of it."""
+    check_seed(seed)
     texts = prepared.texts
     source = ", ".join(source.name for source in texts.sources[:3]) + (", …" if len(texts.sources) > 3 else "")
     writer = RunWriter(out, _identity(prepared, seed), len(texts.documents), source=source, retry_failed=retry_failed)
     with writer:
-        prepared.model.load()  # before the clock of the progress starts
+        complete = all_read(writer.samples, len(texts.documents))
+        if not complete:
+            prepared.model.load()  # before the clock of the progress starts
         work_along(
             writer,
-            batches(units(prepared)),
+            batches(() if complete else units(prepared)),
             _Reader(prepared.model, writer.samples).read,
             progress or NoProgress(),
             what,
             -(-texts.byte_count // 1000),
             ReadSoFar(),
         )
-        names = [document.id for document in texts.documents]
-        rows = document_rows(writer.samples, names)
+        rows = document_rows(writer.samples)
         summary = judge(rows, skipped=texts.skipped, seed=seed)
         write_table(writer.path, rows)
         writer.finish(summary)
@@ -155,6 +163,17 @@ def _identity(prepared: Prepared, seed: int) -> Identity:
 # -- passages ----------------------------------------------------------------------------------------------------
 
 
+def _place(document_index: int, part: int) -> str:
+    return f"{document_index}#{part}"
+
+
+def all_read(samples: Sequence[Sample], document_count: int) -> bool:
+    """Whether every document is there from its first passage to its last, so that no model is needed."""
+    counts = Counter(sample.index for sample in samples)
+    whole = {sample.index: int(sample.result["part"]) + 1 for sample in samples if sample.result["last"]}
+    return len(whole) == document_count and all(counts[index] == parts for index, parts in whole.items())
+
+
 def units(prepared: Prepared) -> Iterator[Unit]:
     """Every passage of every document, in order: a pure function of texts, model and options."""
     for index, (document, chunks) in enumerate(prepared.texts.stream()):
@@ -189,11 +208,15 @@ def batches(all_units: Iterable[Unit]) -> Iterator[list[Unit]]:
 
 
 class _Reader:
-    """Turns passages into samples; knows how many bytes of a document lie before each."""
+    """Turns passages into samples; knows at which byte of its document each one ends."""
 
     def __init__(self, model: Model, kept: Sequence[Sample]) -> None:
         self._model = model
-        self._bytes = {sample.id: int(sum(sample.result["blocks"]["bytes"])) for sample in kept if not sample.failed}
+        self._ends: dict[str, int] = {}
+        for sample in sorted(kept, key=lambda sample: (sample.index, sample.result["part"])):
+            before = self._before(sample.index, sample.result["part"])
+            if before is not None and not sample.failed:
+                self._ends[sample.id] = before + sum(sample.result["blocks"]["bytes"])
 
     def read(self, some: Sequence[Unit]) -> list[Sample]:
         there = [unit.passage for unit in some if unit.passage is not None]
@@ -202,22 +225,29 @@ class _Reader:
 
     def _sample(self, unit: Unit, found: Stretch | Failure | None) -> Sample:
         result: dict[str, Any] = {"document": unit.document.id, "part": unit.part, "last": unit.last}
-        if found is None:
-            found = Failure("no_tokens", "the model's tokenizer makes no token of this text")
-        before = self._before(unit)
-        if before is None and isinstance(found, Stretch):
-            found = Failure("earlier_part_failed", "a passage before this one failed, so its place is not known")
-        if isinstance(found, Failure):
-            return Sample(unit.id, unit.document_index, result, reason=found.reason, detail=found.detail)
-        assert before is not None
-        self._bytes[unit.id] = int(found.byte_counts.sum())
-        blocks = block_sums(found, before, unit.document.byte_count)
+        blocks = self._blocks(unit, found)
+        if isinstance(blocks, Failure):
+            return Sample(unit.id, unit.document_index, result, reason=blocks.reason, detail=blocks.detail)
         return Sample(unit.id, unit.document_index, result | {"blocks": blocks})
 
-    def _before(self, unit: Unit) -> int | None:
+    def _blocks(self, unit: Unit, found: Stretch | Failure | None) -> dict[str, Any] | Failure:
+        if found is None:
+            return Failure("no_tokens", "the model's tokenizer makes no token of this text")
+        if isinstance(found, Failure):
+            return found
+        before = self._before(unit.document_index, unit.part)
+        if before is None:
+            return Failure("earlier_part_failed", "a passage before this one failed, so its place is not known")
+        try:
+            found = found._replace(logprobs=check_logprobs(found.logprobs))
+        except EvidenceError as error:
+            return Failure("bad_logprobs", f"{self._model.name} gave {error}")
+        self._ends[unit.id] = before + int(found.byte_counts.sum())
+        return block_sums(found, before, unit.document.byte_count)
+
+    def _before(self, document_index: int, part: int) -> int | None:
         """The bytes of a document before a passage; None where one of them is not known."""
-        sizes = [self._bytes.get(unit._replace(part=part).id) for part in range(unit.part)]
-        return None if None in sizes else sum(size for size in sizes if size is not None)
+        return self._ends.get(_place(document_index, part - 1)) if part else 0
 
 
 class ReadSoFar:
