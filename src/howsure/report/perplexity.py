@@ -9,12 +9,13 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
+from howsure.report.tables import SHOWN_FAILURES, cut_to_fit, keep_whole, plain_table, print_summary
 from howsure.report.text import printable, signed_bits
 from howsure.runs import Run
 from howsure.studies.perplexity.table import TABLE
 
 SHOWN_DOCUMENTS = 20
+SHOWN_CHARACTERS = 300
 
 
 def print_perplexity(console: Console, summary: dict[str, Any], run: Run) -> None:
@@ -56,11 +57,13 @@ def _documents(summary: dict[str, Any]) -> Table:
     """The hardest first: those whose bytes take the most bits."""
     rows = [row for row in summary["documents"] if row["reason"] is None]
     rows.sort(key=lambda row: -float("inf") if row["bits_per_byte"] is None else -row["bits_per_byte"])
-    table = plain_table("document, hardest first", "bytes", "bits per byte", "perplexity per word", "per token")
+    listed = f" of the first {len(summary['documents']):,}" if summary["documents_left_out"] else ""
+    title = f"document, hardest first{listed}"
+    table = plain_table(title, "bytes", "bits per byte", "perplexity per word", "per token")
     keep_whole(table, 1, 2, 3, 4)
     for row in rows[:SHOWN_DOCUMENTS]:
         figures = [_number(row[name]) for name in ("bits_per_byte", "perplexity_per_word", "perplexity_per_token")]
-        table.add_row(cut_to_fit(row["document"]), f"{row['bytes']:,}", *figures)
+        table.add_row(cut_to_fit(_short(row["document"])), f"{row['bytes']:,}", *figures)
     if len(rows) > SHOWN_DOCUMENTS:
         more = len(rows) - SHOWN_DOCUMENTS + summary["documents_left_out"]
         table.add_row(Text(f"and {more:,} more in {TABLE}", style="dim"))
@@ -69,7 +72,7 @@ def _documents(summary: dict[str, Any]) -> Table:
 
 def _failed(rows: Sequence[dict[str, Any]]) -> Text:
     failed = [row for row in rows if row["reason"] is not None]
-    lines = [f"failed {row['document']}: {printable(row['detail'] or '', one_line=True)}" for row in failed[:5]]
+    lines = [f"failed {_short(row['document'])}: {_short(row['detail'] or '')}" for row in failed[:SHOWN_FAILURES]]
     if len(failed) > len(lines):
         lines.append(f"and {len(failed) - len(lines)} more failed, see {TABLE}")
     return Text("\n".join(lines), style="yellow")
@@ -108,7 +111,7 @@ def _largest_differences(documents: Sequence[dict[str, Any]]) -> Table:
     keep_whole(table, 1, 2, 3)
     for row in sorted(documents, key=lambda row: -abs(row["difference"]))[:SHOWN_DOCUMENTS]:
         figures = (_number(row["bits_per_byte_a"]), _number(row["bits_per_byte_b"]), signed_bits(row["difference"]))
-        table.add_row(cut_to_fit(row["document"]), *figures)
+        table.add_row(cut_to_fit(_short(row["document"])), *figures)
     if len(documents) > SHOWN_DOCUMENTS:
         table.add_row(Text(f"and {len(documents) - SHOWN_DOCUMENTS:,} more", style="dim"))
     return table
@@ -127,7 +130,13 @@ def print_trained(console: Console, trained: dict[str, Any]) -> None:
         )
     )
     console.print(table)
-    console.print(Text(f"use it as --model {trained['model']}"))
+    console.print(Text(f"use it as --model {printable(trained['model'], one_line=True)}"))
+
+
+def _short(text: str) -> str:
+    """Text from outside in a sentence: safe, on one line, and not endless."""
+    shown = printable(text[:SHOWN_CHARACTERS], one_line=True)
+    return f"{shown}…" if len(text) > SHOWN_CHARACTERS else shown
 
 
 def _number(value: float | None) -> str:

@@ -90,24 +90,29 @@ class LineProgress:
         self._tally.add(kept)
         self._what, self._total, self._kept = what, total, self._tally.done
         self._began = self._last = time.monotonic()
+        self._untold = False
         if kept:
             self._say(f"{self._what}: taking up at {self._kept} of {total}{self._tally.unit}")
 
     def advance(self, samples: Sequence[Sample]) -> None:
         self._tally.add(samples)
-        now = time.monotonic()
-        done, unit = self._tally.done, self._tally.unit
-        finished = done >= self._total
-        if now - self._last < SECONDS_BETWEEN_LINES and not finished:
-            return
-        self._last = now
-        rate = (done - self._kept) / max(now - self._began, 1e-9)
-        left = "" if finished else f", about {(self._total - done) / max(rate, 1e-9):.0f} s left"
-        figure = f", {self._tally.text}" if self._tally.text else ""
-        self._say(f"{self._what}: {done} of {self._total}{unit}, {rate:.1f}{unit}/s{left}{figure}")
+        self._untold = True
+        finished = self._tally.done >= self._total
+        if finished or time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
+            self._tell(goes_on=not finished)
 
     def stop(self) -> None:
-        """The last line was written by the last advance."""
+        """What failed is not done, so the end need not have been reached."""
+        if self._untold:
+            self._tell(goes_on=False)
+
+    def _tell(self, goes_on: bool) -> None:
+        self._last, self._untold = time.monotonic(), False
+        done, unit = self._tally.done, self._tally.unit
+        rate = (done - self._kept) / max(self._last - self._began, 1e-9)
+        left = f", about {(self._total - done) / rate:.0f} s left" if goes_on and rate else ""
+        figure = f", {self._tally.text}" if self._tally.text else ""
+        self._say(f"{self._what}: {done} of {self._total}{unit}, {rate:.1f}{unit}/s{left}{figure}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True)

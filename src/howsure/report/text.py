@@ -35,10 +35,15 @@ def value_with_interval(entry: dict[str, Any]) -> str:
     if value is None:
         return "—"
     scale, unit, digits = (100.0, "%", 1) if entry["unit"] == "share" else (1.0, entry["unit"], 3)
-    shown = f"{value * scale:.{digits}f} {unit}".rstrip()
+    shown = f"{_decimals(value * scale, digits)} {unit}".rstrip()
     if low is None or high is None:
         return shown
-    return f"{shown} ({low * scale:.{digits}f} to {high * scale:.{digits}f})"
+    return f"{shown} ({_decimals(low * scale, digits)} to {_decimals(high * scale, digits)})"
+
+
+def _decimals(value: float, digits: int) -> str:
+    """So many decimals; four digits in all where a perplexity has grown beyond what anybody reads."""
+    return f"{value:.{digits}f}" if abs(value) < 1e7 else f"{value:.4g}"
 
 
 def percent(share: float | None) -> str:
