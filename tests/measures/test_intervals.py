@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError, InputError
-from howsure.measures import Interval, auroc, bootstrap, bootstrap_mean, wilson_interval
+from howsure.measures import Interval, auroc, bootstrap, bootstrap_mean, bootstrap_ratio, wilson_interval
 
 few = settings(max_examples=60, deadline=None)
 
@@ -152,6 +152,78 @@ def test_memory_stays_bounded_for_a_million_items():
     tracemalloc.stop()
     assert peak < 150e6
     assert got.low < values.mean() < got.high
+
+
+def test_bootstrap_ratio_of_two_units_by_hand():
+    """Two draws from 1/1 and 4/2: 2/2 with 1/4, 5/3 with 1/2, 8/4 with 1/4."""
+    half = bootstrap_ratio([1.0, 4.0], [1.0, 2.0], level=0.4, resamples=4000, seed=0)
+    assert (half.low, half.high) == pytest.approx((5 / 3, 5 / 3))
+    wide = bootstrap_ratio([1.0, 4.0], [1.0, 2.0], level=0.6, resamples=4000, seed=0)
+    assert (wide.low, wide.high) == (1.0, 2.0)
+    assert (wide.level, wide.method) == (0.6, "percentile bootstrap, 4000 resamples")
+
+
+@pytest.mark.parametrize("kinds", [60, 5])
+def test_bootstrap_ratio_is_the_naive_one(kinds):
+    """Units drawn whole, one after the other, and their sums divided; all different, and many alike."""
+    rng = np.random.default_rng(6)
+    top, below = rng.normal(3, 2, kinds)[np.arange(60) % kinds], rng.integers(1, 9, kinds)[np.arange(60) % kinds]
+    draws = rng.integers(0, 60, size=(20_000, 60))
+    low, high = np.quantile([top[one].sum() / below[one].sum() for one in draws], [0.05, 0.95])
+    got = bootstrap_ratio(top, below, level=0.9, resamples=20_000, seed=1)
+    assert got.low == pytest.approx(low, abs=0.03 * (high - low))
+    assert got.high == pytest.approx(high, abs=0.03 * (high - low))
+
+
+def test_bootstrap_ratio_is_decided_by_its_seed_and_not_by_order():
+    rng = np.random.default_rng(7)
+    top, below = rng.normal(size=40), rng.uniform(1, 2, 40)
+    first = bootstrap_ratio(top, below, seed=7)
+    assert first == bootstrap_ratio(top[::-1], below[::-1], seed=7)
+    assert first != bootstrap_ratio(top, below, seed=8)
+    assert first != bootstrap_ratio(top, below[::-1], seed=7), "a unit's two numbers belong together"
+
+
+def test_bootstrap_ratio_over_ones_is_that_of_the_mean():
+    values = np.random.default_rng(8).normal(size=50)
+    ratio, mean = bootstrap_ratio(values, np.ones(50), seed=3), bootstrap_mean(values, seed=3)
+    assert (ratio.low, ratio.high) == pytest.approx((mean.low, mean.high))
+
+
+def test_bootstrap_ratio_knows_when_there_is_nothing_to_doubt_and_when_nothing_is_known():
+    same = bootstrap_ratio([2.0, 6.0, 4.0], [1.0, 3.0, 2.0], seed=0)
+    assert (same.low, same.high) == pytest.approx((2.0, 2.0))
+    assert bootstrap_ratio([], [], seed=0) is None
+    assert bootstrap_ratio([1.0], [1.0], seed=0) is None
+    assert bootstrap_ratio([1.0, 2.0], [1.0, 0.0], seed=0) is None, "a quarter of the resamples have nothing below"
+    assert bootstrap_ratio([1.0, 2.0], [0.0, 0.0], seed=0) is None
+    rare = bootstrap_ratio(np.arange(30.0), [*np.ones(29), 0.0], seed=0)
+    assert rare is not None, "a unit without anything below is no trouble among others"
+
+
+def test_bootstrap_ratio_covers_the_truth_as_often_as_it_says():
+    rng = np.random.default_rng(9)
+    hits = 0
+    for trial in range(200):
+        below = rng.integers(1, 20, 60)
+        got = bootstrap_ratio(below * 1.5 + rng.normal(0, 3, 60), below, resamples=400, seed=trial)
+        hits += got.low <= 1.5 <= got.high
+    assert 0.88 <= hits / 200 <= 0.99
+
+
+def test_bootstrap_ratio_refuses_what_is_no_ratio():
+    with pytest.raises(EvidenceError, match="numerators: nan at position 1"):
+        bootstrap_ratio([1.0, math.nan], [1.0, 1.0], seed=0)
+    with pytest.raises(EvidenceError, match="denominators: inf at position 0"):
+        bootstrap_ratio([1.0, 1.0], [math.inf, 1.0], seed=0)
+    with pytest.raises(EvidenceError, match=r"denominators: -1.* at position 1 .*0 or more"):
+        bootstrap_ratio([1.0, 1.0], [1.0, -1.0], seed=0)
+    with pytest.raises(EvidenceError, match="numerators and denominators must be of one length"):
+        bootstrap_ratio([1.0, 1.0], [1.0], seed=0)
+    with pytest.raises(InputError, match="resamples 0"):
+        bootstrap_ratio([1.0, 2.0], [1.0, 1.0], resamples=0, seed=0)
+    with pytest.raises(InputError, match="level 0"):
+        bootstrap_ratio([1.0, 2.0], [1.0, 1.0], level=0, seed=0)
 
 
 def test_wrong_arguments_are_refused():
