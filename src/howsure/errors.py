@@ -2,6 +2,7 @@
 
 HowsureError                one sentence for the user: what, where, and what to do about it
 ├── InputError              a file, an option or a value that cannot be used
+│   ├── UnusableText        a good text that the model cannot take
 │   └── UnusableImage       a good image that the model cannot take, or one that is no longer what it was
 ├── EvidenceError           numbers that cannot be log-probabilities or probabilities
 ├── MissingExtra            a package that is not installed, with the command that installs it
@@ -30,6 +31,10 @@ class HowsureError(Exception):
 
 class InputError(HowsureError, ValueError):
     """A file, an option or a value that cannot be used."""
+
+
+class UnusableText(InputError):
+    """A good text that the model cannot take."""
 
 
 class UnusableImage(InputError):

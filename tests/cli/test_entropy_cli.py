@@ -178,12 +178,35 @@ def test_a_models_cross_entropy_is_printed_below_the_text() -> None:
     print_entropy(Console(file=stream, width=80), dataclasses.replace(found, against=model))
     shown = stream.getvalue().partition("ngram:[bold]x")[2]
     for words in (
-        "1.5 bits per symbol",
-        "perplexity                2.82843",
-        "one  +0.500 bits",
-        "rate    +1.500 bits",
+        "1.5 bits per character",
+        "perplexity under m     2.82843",
+        "0.500 bits above the entropy of one character",
+        "1.500 bits above the entropy rate estimated",
     ):
         assert words in shown
+
+
+def test_a_model_reads_the_text_too(book: Path, tmp_path: Path) -> None:
+    """Of «to be or not to be», twenty times: its own bigrams know each word but the one after «to be»."""
+    arpa = tmp_path / "book.arpa"
+    assert cli("ngram", "train", book, "--order", "2", "--smoothing", "mle", "--out", arpa, "--quiet").exit_code == 0
+    found = data("entropy", book, "--symbols", "words", "--model", f"ngram:{arpa}", "--blocks", "2", "--quiet")
+    half = 2 / 6  # after «be», once in two comes «or», once the end of the line; all else is certain
+    assert found["against"]["cross_entropy_bits"] == pytest.approx(half)
+    assert found["against"]["distance_bits"] == pytest.approx(abs(half - found["plugin_bits"]))
+    shown = " ".join(cli("entropy", book, "--model", f"ngram:{arpa}", "--blocks", "1", "--quiet").stdout.split())
+    assert "0.333333 bits per word" in shown
+    assert "below the entropy of one word" in shown
+    assert "no model goes below the true entropy rate, which so is at most 0.333 bits per word" in shown
+    plan = json.loads(cli("entropy", book, "--model", f"ngram:{arpa}", "--dry-run", "--json").stdout)
+    assert plan == {"items": 1, "model_calls": 1, "tokens": 140, "tokens_scored": 140}
+
+
+def test_a_model_is_for_texts_in_files(book: Path) -> None:
+    assert_fails(cli("entropy", "0.5", "0.5", "--model", "smollm2"), "--model reads a text, and these are numbers")
+    assert_fails(cli("entropy", "-", "--model", "smollm2", stdin="a b"), "standard input comes only once")
+    assert_fails(cli("entropy", book, "--against", "0.5,0.5"), "name a --model instead")
+    assert_fails(cli("entropy", book, "--model", "nonsense:x"), "nonsense")
 
 
 def test_dry_runs_count_and_do_nothing(book: Path, tmp_path: Path) -> None:

@@ -221,7 +221,10 @@ def test_a_models_total_against_the_text_by_hand() -> None:
     assert model.above_entropy_bits == pytest.approx(0.5)
     assert model.above_entropy_rate_bits == pytest.approx(1.5)
     data = dataclasses.replace(found, against=model).to_dict()["against"]
-    assert data == {**dataclasses.asdict(model), "perplexity": model.perplexity}
+    distances = {"distance_bits": pytest.approx(0.5), "distance_from_rate_bits": pytest.approx(1.5)}
+    assert data == {**dataclasses.asdict(model), "perplexity": model.perplexity, **distances}
+    below = cross_entropy_of_text(found, "m", total_nats=80 * 0.25 * math.log(2), symbol_count=80).to_dict()
+    assert (below["above_entropy_bits"], below["distance_bits"]) == (pytest.approx(-0.75), pytest.approx(0.75))
 
 
 def test_a_model_may_be_infinitely_wrong_and_a_rate_missing() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,6 +39,14 @@ def entropy(
     ] = None,
     symbols: Annotated[SymbolKind, typer.Option(help="What a text is cut into.")] = SymbolKind.WORDS,
     blocks: Annotated[int, typer.Option(help="Longest blocks of symbols to count.", min=1)] = 5,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="Read the text with this model too: its cross-entropy beside the entropy."),
+    ] = None,
+    window: Annotated[int | None, typer.Option(help="With --model: tokens that a neural model sees at once.")] = None,
+    stride: Annotated[int | None, typer.Option(help="With --model: new tokens in each window.")] = None,
+    base_url: common.BaseUrl = None,
+    device: common.Device = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the block entropies into this .svg or .png file.")] = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
@@ -46,7 +54,8 @@ def entropy(
 ) -> int:
     """Entropy in bits: of probabilities, of counts, or of a text, with its block entropies and entropy rate.
 
-    Works without a model. Of a text, words lie between white space, and files named together are read as one text.
+    Of a text, words lie between white space, and files named together are counted as one text. No model is needed; with
+    --model, its cross-entropy and the distance |H(p, m) − H(p)| stand beside.
 
     Example: howsure entropy 0.5 0.5
 
@@ -54,14 +63,16 @@ def entropy(
     """
     given = _given(values)
     numbers = _numbers(given, counts)
+    reading = {"window": window, "stride": stride, "base_url": base_url, "device": device}
     if numbers is None:
-        _check_files(given, against)
-    elif plot is not None:
-        raise InputError("--plot draws the block entropies of a text, and these are numbers: name a file instead")
+        _check_files(given, against, model)
+    elif plot is not None or model is not None:
+        option = "--plot draws the block entropies of" if plot is not None else "--model reads"
+        raise InputError(f"{option} a text, and these are numbers: name a file instead")
     if dry_run:
-        return common.print_plan({"items": len(given), "model_calls": 0, "tokens": 0}, as_json)
+        return _plan(given, model, reading, as_json)
     if numbers is None:
-        return _text(given, symbols, blocks, plot, as_json, quiet)
+        return _text(given, symbols, blocks, plot, model, reading, as_json, quiet)
     return _of_numbers(numbers, counts, against, as_json, quiet)
 
 
@@ -79,16 +90,38 @@ def _of_numbers(numbers: list[float], counts: bool, against: str | None, as_json
     return common.DONE
 
 
-def _text(names: list[str], symbols: SymbolKind, blocks: int, plot: Path | None, as_json: bool, quiet: bool) -> int:
-    from howsure.report.console import output
+def _plan(names: list[str], model: str | None, reading: dict[str, Any], as_json: bool) -> int:
+    plan = {"items": len(names), "model_calls": 0, "tokens": 0}
+    if model is not None:
+        from howsure.studies.perplexity import prepare_all
+
+        plan = prepare_all(names, [model], **reading)[0].cost()
+    return common.print_plan(plan, as_json)
+
+
+def _text(
+    names: list[str],
+    symbols: SymbolKind,
+    blocks: int,
+    plot: Path | None,
+    model: str | None,
+    reading: dict[str, Any],
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    from howsure.report.console import output, remarks
     from howsure.report.entropy import print_entropy
-    from howsure.studies.entropy import entropy_of_text, read_texts
+    from howsure.report.progress import progress_for
+    from howsure.studies.entropy import against_model, entropy_of_text, read_texts
 
     if plot is not None:
         from howsure.report.plots import check_plot, plot_blocks
 
         check_plot(plot)
     found = entropy_of_text(read_texts(names), symbols.value, blocks)
+    if model is not None:
+        reading |= {"announce": common.announcer(quiet)}
+        found = against_model(found, names, model, progress_for(remarks(), quiet), **reading)
     if plot is not None:
         plot_blocks(found, plot)
     if as_json:
@@ -147,7 +180,7 @@ def _model(against: str) -> list[float]:
     return found
 
 
-def _check_files(given: list[str], against: str | None) -> None:
+def _check_files(given: list[str], against: str | None, model: str | None) -> None:
     """Unknown options arrive here as words, since -0.5 had to be let through."""
     for name in given:
         if name.startswith("-") and name != "-":
@@ -156,4 +189,8 @@ def _check_files(given: list[str], against: str | None) -> None:
             what = "a folder" if os.path.isdir(name) else "neither a number nor a file"
             raise InputError(f"{name!r} is {what}: give probabilities such as 0.5 0.5, or the path of a text")
     if against is not None:
-        raise InputError("--against sets probabilities against numbers, and a text has none written out")
+        raise InputError(
+            "--against sets probabilities against numbers, and a text has none written out: name a --model instead"
+        )
+    if model is not None and "-" in given:
+        raise InputError("--model reads a text a second time, and standard input comes only once: name a file instead")

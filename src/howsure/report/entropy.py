@@ -99,7 +99,7 @@ def _print_text(console: Console, found: TextEntropy, quiet: bool) -> None:
     console.print(_blocks(found))
     if not quiet and not all(row.supported for row in found.blocks):
         console.print(Text(f"? fewer than {OCCURRENCES_FOR_SUPPORT:g} of each distinct block: too few to go by"))
-    _print_model(console, found.against)
+    _print_model(console, found.against, found.symbols.removesuffix("s"))
 
 
 def _rate(found: TextEntropy) -> str:
@@ -129,17 +129,25 @@ def _blocks(found: TextEntropy) -> Table:
     return table
 
 
-def _print_model(console: Console, against: TextCrossEntropy | None) -> None:
+def _print_model(console: Console, against: TextCrossEntropy | None, unit: str) -> None:
     if against is None:
         return
     table = _figures()
     table.add_row("model", cut_to_fit(against.model))
-    table.add_row("cross-entropy", f"{_bits(against.cross_entropy_bits)} per symbol")
-    table.add_row("perplexity", _number(against.perplexity))
-    table.add_row("above the entropy of one", _signed_bits(against.above_entropy_bits))
-    table.add_row("above the entropy rate", _signed_bits(against.above_entropy_rate_bits))
+    table.add_row("cross-entropy H(p, m)", f"{_bits(against.cross_entropy_bits)} per {unit}")
+    table.add_row("perplexity under m", _number(against.perplexity))
+    table.add_row("|H(p, m) − H(p)|", _distance(against.above_entropy_bits, f"the entropy of one {unit}"))
+    table.add_row("", _distance(against.above_entropy_rate_bits, "the entropy rate estimated"))
     console.print()
     console.print(table)
+    if against.above_entropy_rate_bits is not None and against.above_entropy_rate_bits < 0:
+        bits = f"{against.cross_entropy_bits:.3f} bits per {unit}"
+        console.print(
+            Text(
+                f"note: no model goes below the true entropy rate, which so is at most {bits}. Blocks see less of what "
+                "comes before than the model does; and words that it does not know flatter it."
+            )
+        )
 
 
 # -- the theorem ----------------------------------------------------------------------------------------------------
@@ -187,5 +195,8 @@ def _bits(bits: float) -> str:
     return f"{shown} bit" if shown == "1" else f"{shown} bits"
 
 
-def _signed_bits(bits: float | None) -> str:
-    return "—" if bits is None else f"{bits:+.3f} bits"
+def _distance(bits: float | None, what: str) -> str:
+    """How far a cross-entropy lies from something, and on which side."""
+    if bits is None:
+        return f"— (no estimate of {what})"
+    return f"{abs(bits):.3f} bits {'above' if bits >= 0 else 'below'} {what}"

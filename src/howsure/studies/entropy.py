@@ -1,7 +1,7 @@
 """Entropy: how much is there to know, and how much of it does a model not know?
 
 Question: how many bits does one outcome, one count, one word of this text carry on average?
-Data: probabilities written out, counts, or a text in words, characters or bytes. No model is asked.
+Data: probabilities written out, counts, or a text in words, characters or bytes. A model is asked only if one is named.
 Measure: H(p), against a model m also H(p, m) and KL; from counts three estimators; from a text its block entropies.
 What comes out: bits and perplexities, and for a text an estimate of its entropy rate as far as the text supports one.
 """
@@ -15,7 +15,7 @@ import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
@@ -37,6 +37,8 @@ from howsure.measures import (
 from howsure.measures.entropy import SUM_TOLERANCE, check_probabilities
 from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT, check_counts
 from howsure.models.words import is_space
+from howsure.runs import Progress
+from howsure.studies.perplexity import prepare_all, read_through
 
 Symbols = Literal["words", "characters", "bytes"]
 SYMBOLS: tuple[Symbols, ...] = ("words", "characters", "bytes")
@@ -174,7 +176,8 @@ def entropy_of_counts(counts: Sequence[float], against: Sequence[float] | None =
 class TextCrossEntropy:
     """What a text costs under a model, a symbol at a time, beside what the text itself shows.
 
-    The differences are signed: below zero, the model needs fewer bits than the text's own figure.
+    The differences are signed: below zero, the model needs fewer bits than the text's own figure. A distance is how
+    large a difference is, |H(p, m) − H(p)|.
     """
 
     model: str
@@ -187,8 +190,16 @@ class TextCrossEntropy:
         return perplexity_of(self.cross_entropy_bits)
 
     def to_dict(self) -> dict[str, Any]:
-        figures = {key: _finite(value) for key, value in asdict(self).items() if key != "model"}
-        return {"model": self.model, **figures, "perplexity": _finite(self.perplexity)}
+        rate = self.above_entropy_rate_bits
+        figures = {
+            "cross_entropy_bits": self.cross_entropy_bits,
+            "perplexity": self.perplexity,
+            "above_entropy_bits": self.above_entropy_bits,
+            "above_entropy_rate_bits": rate,
+            "distance_bits": abs(self.above_entropy_bits),
+            "distance_from_rate_bits": None if rate is None else abs(rate),
+        }
+        return {"model": self.model, **{key: _finite(value) for key, value in figures.items()}}
 
 
 @dataclass(frozen=True)
@@ -277,6 +288,16 @@ def entropy_of_text(texts: Sequence[Text], symbols: Symbols = "words", longest_b
     )
     names = tuple(text.name for text in texts)
     return TextEntropy(names, symbols, len(codes), single.distinct, estimates, tuple(rows))
+
+
+def against_model(
+    found: TextEntropy, names: Sequence[str], model: str, progress: Progress | None = None, **options: Any
+) -> TextEntropy:
+    """The same texts read by a model, as `howsure perplexity` reads them; `options` are `prepare_all`'s."""
+    (prepared,) = prepare_all(names, [model], **options)
+    sums = read_through(prepared, progress)
+    total_nats = math.inf if sums["impossible"].sum() else float(sums["nats"].sum())
+    return replace(found, against=cross_entropy_of_text(found, model, total_nats, found.symbol_count))
 
 
 def cross_entropy_of_text(found: TextEntropy, model: str, total_nats: float, symbol_count: int) -> TextCrossEntropy:

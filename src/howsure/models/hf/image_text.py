@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from howsure.errors import InputError, WeightsError
+from howsure.errors import InputError, UnusableText, WeightsError
 from howsure.models.contract import Answer, Capability, Conversation, Failure, ScoreItem, as_messages
 from howsure.models.hf import HFTextModel
 from howsure.models.hf.families import Family, family_of
@@ -109,8 +109,8 @@ class HFImageTextModel(HFTextModel):
         place = context.index(sight.placeholder_id) if expected else 0
         return encoded._replace(context=(*context[:place], *block, *context[place + expected :]), image=item.image)
 
-    def _holds_image(self) -> InputError:
-        return InputError(f"the text itself holds {self.sight.placeholder}, which stands for an image")
+    def _holds_image(self) -> UnusableText:
+        return UnusableText(f"the text itself holds {self.sight.placeholder}, which stands for an image")
 
     def _frame(self) -> Frame:
         """A document is read without an image; where every prompt has a begin token, so has every window of it."""

@@ -15,7 +15,7 @@ from typing import Any, overload
 from howsure.models.contract import Model
 from howsure.runs import Progress
 from howsure.studies.pairs import Pair
-from howsure.studies.perplexity.work import Prepared, Result, carry_out, carry_out_all, prepare_all
+from howsure.studies.perplexity.work import Prepared, Result, carry_out, carry_out_all, prepare_all, read_through
 from howsure.studies.texts import PathLike
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "carry_out_all",
     "perplexity",
     "prepare_all",
+    "read_through",
 ]
 
 

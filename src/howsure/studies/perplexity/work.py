@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from howsure.errors import EvidenceError
+from howsure.errors import EvidenceError, InputError, UnusableText
 from howsure.measures import nats_to_bits
 from howsure.measures.logprobs import check_logprobs
 from howsure.models.contract import Capability, Failure, Model, Passage, Rolling, Stretch
@@ -16,7 +16,7 @@ from howsure.studies import pairs
 from howsure.studies.pairs import Pair, check_seed, open_models
 from howsure.studies.perplexity.comparison import compare
 from howsure.studies.perplexity.judge import document_rows, judge
-from howsure.studies.perplexity.sums import block_sums
+from howsure.studies.perplexity.sums import Sums, block_sums, together
 from howsure.studies.perplexity.table import write_table
 from howsure.studies.texts import Document, PathLike, Texts
 
@@ -37,11 +37,11 @@ class Prepared(NamedTuple):
     def cost(self) -> dict[str, int]:
         """What the run will take; this tokenises all texts, and holds none of them."""
         total = {"items": len(self.texts.documents), "model_calls": 0, "tokens": 0, "tokens_scored": 0}
-        for unit in units(self):
-            if unit.passage is not None:
-                total["model_calls"] += 1
-                total["tokens"] += unit.passage.tokens_run
-                total["tokens_scored"] += unit.passage.tokens
+        for batch in batches(units(self)):
+            passages = [unit.passage for unit in batch if isinstance(unit.passage, Passage)]
+            total["model_calls"] += self.model.calls_to_read(passages)
+            total["tokens"] += sum(passage.tokens_run for passage in passages)
+            total["tokens_scored"] += sum(passage.tokens for passage in passages)
         return total
 
 
@@ -58,7 +58,7 @@ class Result(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """A passage of a document, which becomes one sample; no passage at all in a text that has no tokens.
+    """A passage of a document, which becomes one sample; or why there is none where one should be.
 
     It is known by its places, which the data's fingerprint vouches for: a file may be moved or renamed meanwhile.
     """
@@ -67,7 +67,7 @@ class Unit(NamedTuple):
     document_index: int
     part: int
     last: bool
-    passage: Passage | None
+    passage: Passage | Failure
 
     @property
     def id(self) -> str:
@@ -149,6 +149,25 @@ def carry_out_all(
     )
 
 
+def read_through(prepared: Prepared, progress: Progress | None = None) -> Sums:
+    """All texts read at once, without a run folder; the first that cannot be read is an error."""
+    prepared.model.load()
+    shown, reader, samples = progress or NoProgress(), _Reader(prepared.model, ()), []
+    shown.start("reading", -(-prepared.texts.byte_count // 1000), (), ReadSoFar())
+    try:
+        for batch in batches(units(prepared)):
+            read = reader.read(batch)
+            if failed := next((sample for sample in read if sample.failed), None):
+                raise InputError(
+                    f"{failed.result['document']} cannot be read by {prepared.model.name}: {failed.detail}"
+                )
+            samples += read
+            shown.advance(read)
+    finally:
+        shown.stop()
+    return together([row["blocks"] for row in document_rows(samples)])
+
+
 def _identity(prepared: Prepared, seed: int) -> Identity:
     model, texts = prepared.model, prepared.texts
     return Identity(
@@ -179,17 +198,21 @@ def units(prepared: Prepared) -> Iterator[Unit]:
     for index, (document, chunks) in enumerate(prepared.texts.stream()):
         passages = prepared.model.passages(chunks, prepared.rolling)
         for part, (passage, following) in enumerate(pairwise(_ended(passages))):
+            assert passage is not None
             yield Unit(document, index, part, following is None, passage)
 
 
-def _ended(passages: Iterable[Passage]) -> Iterator[Passage | None]:
-    """Passages, with None after the last; a text without any gives one that is not there."""
+def _ended(passages: Iterable[Passage]) -> Iterator[Passage | Failure | None]:
+    """Passages, a failure where the model cannot go on, or where it finds none; and None after the last."""
     empty = True
-    for passage in passages:
-        empty = False
-        yield passage
-    if empty:
-        yield None
+    try:
+        for passage in passages:
+            empty = False
+            yield passage
+        if empty:
+            yield Failure("no_tokens", "the model's tokenizer makes no token of this text")
+    except UnusableText as error:
+        yield Failure("unusable_text", str(error))
     yield None
 
 
@@ -199,7 +222,7 @@ def batches(all_units: Iterable[Unit]) -> Iterator[list[Unit]]:
     tokens = 0
     for unit in all_units:
         batch.append(unit)
-        tokens += 0 if unit.passage is None else unit.passage.tokens_run
+        tokens += unit.passage.tokens_run if isinstance(unit.passage, Passage) else 0
         if tokens >= TOKENS_AT_ONCE:
             yield batch
             batch, tokens = [], 0
@@ -219,20 +242,18 @@ class _Reader:
                 self._ends[sample.id] = before + sum(sample.result["blocks"]["bytes"])
 
     def read(self, some: Sequence[Unit]) -> list[Sample]:
-        there = [unit.passage for unit in some if unit.passage is not None]
+        there = [unit.passage for unit in some if isinstance(unit.passage, Passage)]
         found = iter(self._model.read(there) if there else [])
-        return [self._sample(unit, None if unit.passage is None else next(found)) for unit in some]
+        return [self._sample(unit, next(found) if isinstance(unit.passage, Passage) else unit.passage) for unit in some]
 
-    def _sample(self, unit: Unit, found: Stretch | Failure | None) -> Sample:
+    def _sample(self, unit: Unit, found: Stretch | Failure) -> Sample:
         result: dict[str, Any] = {"document": unit.document.id, "part": unit.part, "last": unit.last}
         blocks = self._blocks(unit, found)
         if isinstance(blocks, Failure):
             return Sample(unit.id, unit.document_index, result, reason=blocks.reason, detail=blocks.detail)
         return Sample(unit.id, unit.document_index, result | {"blocks": blocks})
 
-    def _blocks(self, unit: Unit, found: Stretch | Failure | None) -> dict[str, Any] | Failure:
-        if found is None:
-            return Failure("no_tokens", "the model's tokenizer makes no token of this text")
+    def _blocks(self, unit: Unit, found: Stretch | Failure) -> dict[str, Any] | Failure:
         if isinstance(found, Failure):
             return found
         before = self._before(unit.document_index, unit.part)
