@@ -81,6 +81,8 @@ def test_a_folder_gives_its_texts_by_name_and_leaves_out_what_is_hidden_or_no_te
     put_lines(tmp_path / "e.jsonl", {"text": "e.jsonl"})
     for name in (".hidden.txt", ".git/x.txt", "a/.cache/y.txt", "image.png", "no_suffix", "table.csv", "z.zip"):
         put(tmp_path / name, "never read")
+    for name in ("run.json", "samples.jsonl"):
+        put(tmp_path / "runs" / "first" / name, "a run of ours, with a text's suffix")
     put(tmp_path / "c.txt" / "inside.txt", "a folder with the name of a text")
     wanted = ["A.TXT", "a/c.rst.gz", "a/deep/er/d.text", "a/z.md", "b.txt", "c.txt/inside.txt", "e.jsonl:1"]
     assert [document.id for document in Texts([tmp_path]).documents] == [f"{tmp_path}/{name}" for name in wanted]

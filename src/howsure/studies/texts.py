@@ -24,6 +24,7 @@ import msgspec
 
 from howsure.errors import InputError, StorageError
 from howsure.runs.files import storage_errors
+from howsure.runs.folder import MANIFEST
 
 PathLike = str | os.PathLike[str]
 
@@ -159,11 +160,11 @@ def _suffix(name: str) -> str:
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """The texts in a folder and the folders in it, by name; hidden ones and what is no text are left out."""
+    """The texts in a folder and the folders in it, by name; hidden ones, run folders and what is no text are left out."""
     wanted = TEXT_SUFFIXES | JSON_LINES_SUFFIXES
     inside = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     visible = [path for path in inside if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    found = [path for path in visible if _suffix(path.name) in wanted]
+    found = [path for path in visible if _suffix(path.name) in wanted and not (path.parent / MANIFEST).is_file()]
     if not found:
         raise InputError(
             f"{folder} holds no text: looked for {', '.join(sorted(wanted))}, each also with .gz; name other "
