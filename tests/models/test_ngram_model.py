@@ -213,6 +213,21 @@ def test_perplexity_of_a_uniform_model_is_the_number_of_words(tmp_path: Path) ->
     assert howsure.measures.perplexity(found.logprobs) == pytest.approx(99.0, rel=1e-9)
 
 
+def test_sentences_are_scored_one_by_one_as_kenlm_does(cats: NgramModel) -> None:
+    sentences = ["the cat sat", "", "a bird", "the <s> dog", "  the   cat sat "]
+    found = cats.sentence_scores(sentences)
+    assert [(one.tokens, one.oov) for one in found] == [(4, 0), (1, 0), (3, 1), (4, 1), (4, 0)]
+    assert found[0].log10 == found[4].log10
+    assert cats.sentence_scores([]) == []
+    with pytest.raises(InputError, match="sentence 0 holds a line end"):
+        cats.sentence_scores(["a\nb"])
+    kenlm = pytest.importorskip("kenlm", reason="kenlm could not be built here (it needs a C++ compiler)")
+    theirs = kenlm.Model(str(cats.path))
+    for sentence, one in zip(sentences, found, strict=True):
+        if "<s>" not in sentence:  # which KenLM takes for the mark
+            assert one.log10 == pytest.approx(theirs.score(sentence), abs=1e-4)
+
+
 # -- KenLM on the King James Bible ----------------------------------------------------------------------------------
 
 

@@ -160,7 +160,7 @@ def _suffix(name: str) -> str:
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """The texts in a folder and the folders in it, by name; hidden ones, run folders and what is no text are left out."""
+    """The texts in a folder and the folders in it, by name, without hidden ones, run folders and what is no text."""
     wanted = TEXT_SUFFIXES | JSON_LINES_SUFFIXES
     inside = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     visible = [path for path in inside if not any(part.startswith(".") for part in path.relative_to(folder).parts)]

@@ -49,6 +49,14 @@ class Tokens(NamedTuple):
     laid: Ids
 
 
+class SentenceScore(NamedTuple):
+    """log10 p of a sentence, how many tokens that is (its words and its end), and how many of them are not known."""
+
+    log10: float
+    tokens: int
+    oov: int
+
+
 class NgramModel(Model):
     """A back-off model over words. A line is a sentence; a line end is `</s>`, after which `<s>` begins the next."""
 
@@ -144,6 +152,23 @@ class NgramModel(Model):
         ends = np.concatenate([spans.ends, end_bytes])[order]
         self.counters.tokens_run += len(places)
         return Tokens(laid.ids[places], ends, log10_probs[places], places, laid.ids)
+
+    def sentence_scores(self, sentences: Iterable[str]) -> list[SentenceScore]:
+        """log10 p of each sentence with its end, as KenLM's `score` gives it."""
+        listed = [utf8(sentence) for sentence in sentences]
+        broken = [i for i, sentence in enumerate(listed) if b"\n" in sentence]
+        if broken:
+            raise InputError(f"sentence {broken[0]} holds a line end, which would make it two")
+        laid, _ = self.table.lay(b"".join(sentence + b"\n" for sentence in listed))
+        begins = begins_of(laid)
+        log10_probs = self.table.log10_probs(laid.ids, begins) if len(begins) else np.empty(0)
+        log10_probs[begins] = 0.0
+        unknown = (laid.ids == UNKNOWN_ID).astype(np.int64)
+        columns = [np.add.reduceat(values, begins) if len(begins) else [] for values in (log10_probs, unknown)]
+        return [
+            SentenceScore(float(log10), int(end - begin), int(oov))
+            for log10, oov, begin, end in zip(*columns, begins, laid.ends, strict=True)
+        ]
 
     # -- whole documents ----------------------------------------------------------------------------------------
 
