@@ -161,14 +161,13 @@ class NgramModel(Model):
             raise InputError(f"sentence {broken[0]} holds a line end, which would make it two")
         laid, _ = self.table.lay(b"".join(sentence + b"\n" for sentence in listed))
         begins = begins_of(laid)
-        log10_probs = self.table.log10_probs(laid.ids, begins) if len(begins) else np.empty(0)
+        if not len(begins):
+            return []
+        log10_probs = self.table.log10_probs(laid.ids, begins)
         log10_probs[begins] = 0.0
-        unknown = (laid.ids == UNKNOWN_ID).astype(np.int64)
-        columns = [np.add.reduceat(values, begins) if len(begins) else [] for values in (log10_probs, unknown)]
-        return [
-            SentenceScore(float(log10), int(end - begin), int(oov))
-            for log10, oov, begin, end in zip(*columns, begins, laid.ends, strict=True)
-        ]
+        totals = np.add.reduceat(log10_probs, begins).tolist()
+        unknown = np.add.reduceat((laid.ids == UNKNOWN_ID).astype(np.int64), begins).tolist()
+        return [SentenceScore(*row) for row in zip(totals, (laid.ends - begins).tolist(), unknown, strict=True)]
 
     # -- whole documents ----------------------------------------------------------------------------------------
 
