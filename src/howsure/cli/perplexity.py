@@ -23,14 +23,13 @@ def perplexity(
     ] = None,
     window: Annotated[
         int | None,
-        typer.Option(help="Tokens that a neural model sees at once. Default: the model's context.", min=2),
+        typer.Option(help="Tokens that a neural model sees at once. Default: the model's context."),
     ] = None,
     stride: Annotated[
         int | None,
         typer.Option(
             help="New tokens in each window after the first: each token is scored once, after at least window − stride "
-            "others. Default: half the window.",
-            min=1,
+            "others. Default: half the window."
         ),
     ] = None,
     out: Annotated[
