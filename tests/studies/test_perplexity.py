@@ -634,6 +634,21 @@ def test_a_finished_run_needs_no_model(tmp_path: Path) -> None:
     assert strict((tmp_path / "run" / "summary.json").read_bytes()) == expected
 
 
+def test_a_passage_whose_line_was_deleted_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the sentence about a damaged line advises; the passages behind it are still there, the last one too."""
+    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 60)
+    path, model = put(tmp_path / "t.jsonl", poem(600)), Reader(PROBS, passage_tokens=25)
+    howsure.perplexity(path, model, out=tmp_path / "run")
+    expected, calls = (tmp_path / "run" / "summary.json").read_bytes(), len(model.calls)
+    records = samples_on_disk(tmp_path / "run")
+    lines = (tmp_path / "run" / "samples.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "run" / "samples.jsonl").write_text("".join(lines[:4] + lines[5:]))
+    howsure.perplexity(path, model, out=tmp_path / "run")
+    assert samples_on_disk(tmp_path / "run") == records
+    assert (tmp_path / "run" / "summary.json").read_bytes() == expected
+    assert len(model.calls) == calls + 1, "its batch, and no other"
+
+
 def test_a_run_goes_on_though_its_file_was_moved_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "TOKENS_AT_ONCE", 60)
     path = tmp_path / "before.txt"
