@@ -181,11 +181,13 @@ def test_standard_input_is_read_like_a_file(tmp_path: Path, content: str) -> Non
 def test_a_dry_run_counts_and_runs_nothing(tmp_path: Path, text: Path, tiny_folder: Path) -> None:
     (tmp_path / "more.txt").write_text("the sky is blue")
     run = ("perplexity", text, tmp_path / "more.txt", "--window", "64", "--stride", "16", "--out", tmp_path / "run")
-    counts = json.loads(done(*run, "--model", f"hf:{tiny_folder}", "--dry-run", "--json").stdout)
+    model_of = ("--model", f"hf:{tiny_folder}", "--token-budget", "200")
+    counts = json.loads(done(*run, *model_of, "--dry-run", "--json").stdout)
     assert not (tmp_path / "run").exists()
-    model = howsure.load(f"hf:{tiny_folder}")
+    model = howsure.load(f"hf:{tiny_folder}", token_budget=200)
     result = howsure.perplexity([text, tmp_path / "more.txt"], model, out=tmp_path / "run", window=64, stride=16)
     assert (counts["items"], counts["tokens"]) == (2, model.counters.tokens_run)
+    assert counts["model_calls"] == model.counters.calls > 5
     assert counts["tokens_scored"] == result.summary["corpus"]["tokens"]
     assert result.run.manifest.identity.options["window"] == 64
 
@@ -196,6 +198,14 @@ def test_a_dry_run_of_two_models_counts_both(tmp_path: Path, text: Path, on_pape
     two = json.loads(done(*both, "--dry-run", "--json").stdout)
     assert two == {name: count if name == "items" else 2 * count for name, count in one.items()}
     assert done(*both, "--dry-run").stdout.startswith(f"would take: 1 items, 2 model calls, {two['tokens']:,} tokens")
+
+
+def test_a_window_is_for_the_model_that_takes_one(tmp_path: Path, text: Path, tiny_folder: Path) -> None:
+    done("ngram", "train", text, "--smoothing", "witten-bell", "--out", tmp_path / "m.arpa")
+    both = ("--model", f"ngram:{tmp_path / 'm.arpa'}", "--model-b", f"hf:{tiny_folder}", "--window", "32")
+    done("perplexity", text, *both, "--out", tmp_path / "both")
+    windows = [howsure.Run(tmp_path / "both" / name).manifest.identity.options["window"] for name in "ab"]
+    assert windows == [None, 32]
 
 
 def test_two_models_are_compared(tmp_path: Path, text: Path, on_paper: None) -> None:

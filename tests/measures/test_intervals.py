@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError, InputError
-from howsure.measures import Interval, auroc, bootstrap, bootstrap_mean, bootstrap_ratio, wilson_interval
+from howsure.measures import (
+    Interval,
+    auroc,
+    bootstrap,
+    bootstrap_mean,
+    bootstrap_ratio,
+    bootstrap_ratios,
+    wilson_interval,
+)
 
 few = settings(max_examples=60, deadline=None)
 
@@ -238,3 +246,15 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(InputError, match="one length"):
         bootstrap(np.mean, [1.0, 2.0], [1.0], seed=0)
     assert Interval(0.0, 1.0, 0.9, "x") == Interval(0.0, 1.0, 0.9, "x")
+
+
+def test_several_ratios_from_one_draw_are_those_of_each_alone() -> None:
+    rng = np.random.default_rng(5)
+    top, tokens, words = rng.gamma(2.0, size=40), rng.integers(1, 9, 40), rng.integers(1, 5, 40)
+    both = bootstrap_ratios(top, [tokens, words], seed=1)
+    for found, below in zip(both, (tokens, words), strict=True):
+        alone = bootstrap_ratio(top, below, seed=1)
+        assert (found.low, found.high) == pytest.approx((alone.low, alone.high), rel=0.02), "up to the order of rows"
+        assert found.low < top.sum() / below.sum() < found.high
+    assert bootstrap_ratios(top, [tokens, np.zeros(40)], seed=1)[1] is None
+    assert bootstrap_ratios([1.0], [[1.0], [2.0]], seed=1) == [None, None]

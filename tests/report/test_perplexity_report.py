@@ -60,10 +60,10 @@ def test_a_run_fits_its_width_and_says_what_to_compare_by(pair: Any, width: int)
         f"per token {corpus['tokens']:,} {corpus['bits_per_token']:.4f} {corpus['perplexity_per_token']:.4f}",
         f"per byte {corpus['bytes']:,} {corpus['bits_per_byte']:.4f} {corpus['perplexity_per_byte']:.4f}",
         f"{ends['byte']['low']:.4f} to {ends['byte']['high']:.4f}",
-        f"per known token {corpus['tokens'] - corpus['unknown']:,}",
+        f"per known token {corpus['tokens'] - corpus['oov']:,}",
         "compare models by bits per byte; what a token is, each model decides for itself",
         "document, hardest first", "failed t3: said so on paper of fail",
-        f"note: {corpus['unknown']} of {corpus['tokens']:,} tokens are words that the model does not know",
+        f"note: {corpus['oov']} of {corpus['tokens']:,} tokens are words that the model does not know",
     ):  # fmt: skip
         assert words in in_one_line(shown), words
 

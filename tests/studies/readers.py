@@ -75,6 +75,10 @@ class Reader(Model):
     def close(self) -> None:
         self.closed = True
 
+    @property
+    def takes_windows(self) -> bool:
+        return True
+
     def rolling(self, wanted: Rolling) -> Rolling:
         return Rolling(wanted.window or 8, wanted.stride or 4)
 

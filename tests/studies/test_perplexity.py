@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import howsure
-from howsure.errors import InputError, MissingCapability, RunMismatch
+from howsure.errors import InputError, MissingCapability, RunMismatch, UnusableText
 from howsure.measures import bootstrap_ratio
 from howsure.models.contract import Capability, Rolling, Stretch
 from howsure.studies.perplexity import Result, prepare_all, work
@@ -56,8 +56,8 @@ def test_figures_of_a_small_text_by_hand(tmp_path: Path) -> None:
     for unit, count in (("token", 4), ("word", 3), ("byte", 6)):
         assert corpus[f"bits_per_{unit}"] == pytest.approx(7 / count)
         assert corpus[f"perplexity_per_{unit}"] == pytest.approx(2 ** (7 / count))
-    assert corpus["unknown"] is None, "a model that can spell everything knows every word"
-    assert "perplexity_per_token_without_unknown" not in corpus
+    assert corpus["oov"] is None, "a model that can spell everything knows every word"
+    assert "perplexity_per_token_without_oov" not in corpus
     assert [(figure["name"], figure["value"]) for figure in summary["headline"]] == [
         ("bits per byte", pytest.approx(7 / 6)),
         ("perplexity per word", pytest.approx(2 ** (7 / 3))),
@@ -67,19 +67,19 @@ def test_figures_of_a_small_text_by_hand(tmp_path: Path) -> None:
     assert summary["notes"] == []
 
 
-def test_figures_of_an_ngram_model_by_hand_with_and_without_unknown_words(tmp_path: Path) -> None:
+def test_figures_of_an_ngram_model_by_hand_with_and_without_oov_words(tmp_path: Path) -> None:
     """«a b» costs .125 + .25 + 1 and «x a» (.5 + 2) + .5 + (.25 + 1) times log 10; x is unknown and 2.5 of it."""
     path = put(tmp_path / "t.jsonl", "a b\nx a\n")
     summary = howsure.perplexity(path, write_arpa(tmp_path), out=tmp_path / "run").summary
     corpus = summary["corpus"]
-    assert [corpus[unit] for unit in ("tokens", "words", "bytes", "unknown", "impossible")] == [6, 4, 8, 1, 0]
+    assert [corpus[unit] for unit in ("tokens", "words", "bytes", "oov", "impossible")] == [6, 4, 8, 1, 0]
     assert corpus["nll_nats"] == pytest.approx(5.625 * math.log(10))
     assert corpus["perplexity_per_token"] == pytest.approx(10 ** (5.625 / 6)), "as KenLM counts, including OOVs"
-    assert corpus["perplexity_per_token_without_unknown"] == pytest.approx(10 ** (3.125 / 5)), "and excluding OOVs"
-    assert corpus["bits_per_token_without_unknown"] == pytest.approx(0.625 * math.log2(10))
+    assert corpus["perplexity_per_token_without_oov"] == pytest.approx(10 ** (3.125 / 5)), "and excluding OOVs"
+    assert corpus["bits_per_token_without_oov"] == pytest.approx(0.625 * math.log2(10))
     assert corpus["perplexity_per_word"] == pytest.approx(10 ** (5.625 / 4))
     assert corpus["bits_per_byte"] == pytest.approx(5.625 / 8 * math.log2(10))
-    assert summary["headline"][-1]["name"] == "perplexity per token, without unknown words"
+    assert summary["headline"][-1]["name"] == "perplexity per token, without OOVs"
     assert summary["headline"][-1]["value"] == pytest.approx(10**0.625)
     assert len(summary["notes"]) == 1
     assert summary["notes"][0].startswith("1 of 6 tokens are words that the model does not know")
@@ -141,16 +141,16 @@ def test_unknown_words_of_probability_zero_leave_the_known_ones_alone(tmp_path: 
     """An ARPA file without <unk>: KenLM's perplexity without OOVs is still there."""
     name = write_arpa(tmp_path, ARPA.replace("-2\t<unk>\n", "").replace("ngram 1=5", "ngram 1=4"))
     corpus = howsure.perplexity(put(tmp_path / "t.jsonl", "a b\nx a\n"), name, out=tmp_path / "run").summary["corpus"]
-    assert (corpus["unknown"], corpus["impossible"], corpus["perplexity_per_token"]) == (1, 1, None)
-    assert corpus["perplexity_per_token_without_unknown"] == pytest.approx(10**0.625)
+    assert (corpus["oov"], corpus["impossible"], corpus["perplexity_per_token"]) == (1, 1, None)
+    assert corpus["perplexity_per_token_without_oov"] == pytest.approx(10**0.625)
 
 
 def test_a_text_of_unknown_words_only_has_no_figure_without_them(tmp_path: Path) -> None:
     path = put(tmp_path / "t.jsonl", "x y")
     model = Reader(0.5, vocabulary=frozenset({"a"}))
     corpus = howsure.perplexity(path, model, out=tmp_path / "run").summary["corpus"]
-    assert (corpus["tokens"], corpus["unknown"], corpus["perplexity_per_token"]) == (2, 2, pytest.approx(2))
-    assert corpus["perplexity_per_token_without_unknown"] is None
+    assert (corpus["tokens"], corpus["oov"], corpus["perplexity_per_token"]) == (2, 2, pytest.approx(2))
+    assert corpus["perplexity_per_token_without_oov"] is None
 
 
 @pytest.mark.parametrize(("text", "words", "tokens"), [(" \n\t", 0, 1), ("a", 1, 1), ("\u00a0", 1, 1), ("a ", 1, 2)])
@@ -409,7 +409,7 @@ def test_the_table_has_a_line_for_each_document(tmp_path: Path) -> None:
     assert [row["document"] for row in table] == ['with "quotes", and\na line', "t1", "t2", "t3"]
     assert [row["reason"] for row in table] == ["", "too_hard", "", ""]
     first, failed, never, blank = table
-    counts = ("tokens", "words", "bytes", "impossible", "unknown")
+    counts = ("tokens", "words", "bytes", "impossible", "oov")
     assert [first[name] for name in counts] == ["2", "2", "3", "0", ""]
     assert float(first["bits_per_token"]) == pytest.approx(2)
     assert float(first["perplexity_per_word"]) == pytest.approx(4)
@@ -499,6 +499,21 @@ def test_nothing_that_could_be_read_gives_no_figures(tmp_path: Path) -> None:
     assert (result.summary["corpus"], result.summary["intervals_bits"]) == (None, None)
     assert [figure["value"] for figure in result.summary["headline"]] == [None]
     assert result.summary["coverage"]["text"] == "scored 0 of 1; 1 missing: 1 too hard"
+
+
+def test_a_text_that_the_model_cannot_take_fails_alone(tmp_path: Path) -> None:
+    class Squeamish(Reader):
+        def passages(self, chunks, rolling):
+            for passage in super().passages(chunks, rolling):
+                yield passage
+                if passage.content.tokens[0].spelled == b"nasty":
+                    raise UnusableText("the text holds something nasty")
+
+    path = put(tmp_path / "t.jsonl", "a", "nasty", "b")
+    result = howsure.perplexity(path, Squeamish(0.5), out=tmp_path / "run")
+    assert [row["reason"] for row in result.documents] == [None, "unusable_text", None]
+    assert result.documents[1]["detail"] == "the text holds something nasty"
+    assert result.summary["corpus"]["bytes"] == 2
 
 
 def test_a_text_without_tokens_has_that_as_its_reason(tmp_path: Path) -> None:

@@ -207,14 +207,14 @@ def test_notes_are_about_the_documents_that_are_compared(tmp_path: Path) -> None
     second = Reader(0.25, name="second", fail="fail")
     found = howsure.perplexity(path, first, model_b=second, out=tmp_path / "both").comparison
     assert found["difference"]["bits_per_byte"] == pytest.approx(1)
-    assert found["a"]["unknown"] == 0
+    assert found["a"]["oov"] == 0
     assert found["notes"] == ["1 of 2 documents were not read by both, and are left out"]
 
 
 def test_unknown_words_are_said_to_flatter(tmp_path: Path) -> None:
     path = put(tmp_path / "t.jsonl", "a b\nx a\n")
     pair = howsure.perplexity(path, Reader(0.25), model_b=write_arpa(tmp_path), out=tmp_path / "both")
-    assert (pair.comparison["a"]["unknown"], pair.comparison["b"]["unknown"]) == (None, 1)
+    assert (pair.comparison["a"]["oov"], pair.comparison["b"]["oov"]) == (None, 1)
     expected = "B does not know 1 words and does not have to spell them, which flatters it"
     assert pair.comparison["notes"] == [expected]
 

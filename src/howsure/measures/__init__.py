@@ -24,7 +24,14 @@ from howsure.measures.entropy_estimates import (
     plugin_entropy_nats,
 )
 from howsure.measures.fieller import FiellerSet, fieller_set
-from howsure.measures.intervals import Interval, bootstrap, bootstrap_mean, bootstrap_ratio, wilson_interval
+from howsure.measures.intervals import (
+    Interval,
+    bootstrap,
+    bootstrap_mean,
+    bootstrap_ratio,
+    bootstrap_ratios,
+    wilson_interval,
+)
 from howsure.measures.logprobs import check_logprobs
 from howsure.measures.markov import MarkovModel, MarkovSource, estimate_markov
 from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_bootstrap
@@ -61,6 +68,7 @@ __all__ = [
     "bootstrap",
     "bootstrap_mean",
     "bootstrap_ratio",
+    "bootstrap_ratios",
     "brier_score",
     "check_logprobs",
     "choice_scores",

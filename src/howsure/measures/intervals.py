@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -80,17 +80,42 @@ def bootstrap_ratio(
     >>> interval.low <= 7 / 4 <= interval.high
     True
     """
+    return bootstrap_ratios(numerators, [denominators], level=level, resamples=resamples, seed=seed)[0]
+
+
+def bootstrap_ratios(
+    numerators: ArrayLike,
+    denominators: Sequence[ArrayLike],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int,
+) -> list[Interval | None]:
+    """The same for one numerator over several denominators, such as bits per token, word and byte, from one draw.
+
+    >>> per_token, per_word = bootstrap_ratios([3.0, 5.0], [[1.0, 2.0], [1.0, 1.0]], seed=0)
+    >>> per_word.low, per_word.high
+    (3.0, 5.0)
+    """
     check_level(level)
     check_resamples(resamples)
-    top, below = finite_vector(numerators, "numerators"), finite_vector(denominators, "denominators")
-    same_length(top, below, "numerators and denominators")
-    refuse(below, below < 0, "denominators", "0 or more")
+    top = finite_vector(numerators, "numerators")
+    below = [_denominators(values, top) for values in denominators]
     if len(top) < 2:
-        return None
-    sums = resampled_sums(np.column_stack([top, below]), resamples, seed)
-    if not (sums[:, 1] > 0).all():
-        return None
-    return percentile_interval(sums[:, 0] / sums[:, 1], level, f"percentile bootstrap, {resamples} resamples")
+        return [None] * len(below)
+    sums = resampled_sums(np.column_stack([top, *below]), resamples, seed)
+    method = f"percentile bootstrap, {resamples} resamples"
+    return [
+        percentile_interval(sums[:, 0] / column, level, method) if (column > 0).all() else None
+        for column in sums[:, 1:].T
+    ]
+
+
+def _denominators(values: ArrayLike, numerators: Array) -> Array:
+    below = finite_vector(values, "denominators")
+    same_length(numerators, below, "numerators and denominators")
+    refuse(below, below < 0, "denominators", "0 or more")
+    return below
 
 
 def bootstrap(

@@ -173,6 +173,11 @@ class Model(ABC):
         """Whether the prefix of an item may be a conversation; known without loading the weights."""
         return False
 
+    @property
+    def takes_windows(self) -> bool:
+        """Whether a document is read in windows, so that their size can be chosen."""
+        return False
+
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
         """What makes this model this model; equal fingerprints mean equal answers. Never holds a secret."""

@@ -46,9 +46,9 @@ def _units(corpus: dict[str, Any], intervals: dict[str, Any] | None) -> Table:
             _number(corpus[f"perplexity_per_{unit}"]),
             "—" if ends is None else f"{ends['low']:.4f} to {ends['high']:.4f}",
         )
-    if corpus["unknown"] is not None:
-        known = f"{corpus['tokens'] - corpus['unknown']:,}"
-        bits, value = corpus["bits_per_token_without_unknown"], corpus["perplexity_per_token_without_unknown"]
+    if corpus["oov"] is not None:
+        known = f"{corpus['tokens'] - corpus['oov']:,}"
+        bits, value = corpus["bits_per_token_without_oov"], corpus["perplexity_per_token_without_oov"]
         table.add_row("per known token", known, _number(bits), _number(value), "")
     return table
 

@@ -189,6 +189,10 @@ class HFTextModel(ModelParts):
 
     # -- whole documents ----------------------------------------------------------------------------------------
 
+    @property
+    def takes_windows(self) -> bool:
+        return True
+
     def rolling(self, wanted: Rolling) -> Rolling:
         return documents.decide(wanted, self.context_tokens, self._frame())
 

@@ -14,7 +14,7 @@ from howsure.studies.mcq.ask import Asking, ask, asking, score_item, to_sample, 
 from howsure.studies.mcq.comparison import compare
 from howsure.studies.mcq.data import Questions, read_questions
 from howsure.studies.mcq.judge import judge
-from howsure.studies.pairs import Pair, open_models
+from howsure.studies.pairs import Pair, check_seed, open_models
 
 Batches = list[tuple[int, ...]]
 
@@ -128,6 +128,7 @@ def carry_out(
     what: str = "mcq",
 ) -> Result:
     """Run what the plan holds and is not done yet, then judge all of it."""
+    check_seed(seed)
     questions, plan = prepared.questions, prepared.plan
     ids = [item.id for item in questions.items]
     batches = prepared.batches + [(i,) for i in plan.refused]

@@ -18,7 +18,7 @@ from howsure.studies.perplexity.judge import LEAST_DRAWN, LEVEL, Row, document_r
 from howsure.studies.perplexity.sums import Sums, together
 
 STUDY = "perplexity"
-_SIDE = ("tokens", "words", "bytes", "unknown", "bits_per_byte", "perplexity_per_word", "perplexity_per_token")
+_SIDE = ("tokens", "words", "bytes", "oov", "bits_per_byte", "perplexity_per_word", "perplexity_per_token")
 
 
 class Side(NamedTuple):
@@ -115,9 +115,9 @@ def _notes(a: Side, b: Side, figures_of: dict[str, dict[str, Any]], paired: int)
     if paired < len(a.rows):
         found.append(f"{len(a.rows) - paired} of {len(a.rows)} documents were not read by both, and are left out")
     for name, one in figures_of.items():
-        if one["unknown"]:
+        if one["oov"]:
             found.append(
-                f"{name} does not know {one['unknown']:,} words and does not have to spell them, which flatters it"
+                f"{name} does not know {one['oov']:,} words and does not have to spell them, which flatters it"
             )
         if one["impossible"]:
             found.append(

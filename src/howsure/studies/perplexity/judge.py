@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from howsure.measures import Interval, bootstrap_ratio, nats_to_bits
+from howsure.measures import Interval, bootstrap_ratios, nats_to_bits
 from howsure.runs import Sample
 from howsure.studies.perplexity.sums import Sums, bits_per, joined, known_only, perplexity_of, together, whole
 from howsure.studies.summary import Coverage, Figure, summary
@@ -50,7 +50,7 @@ def _document(parts: Sequence[Sample]) -> Row:
 def figures(sums: Sums) -> dict[str, Any]:
     """Counts, cross-entropies and perplexities of some blocks; what is infinite is None, and `impossible` says why."""
     found: dict[str, Any] = {name: int(sums[name].sum()) for name in UNITS.values()}
-    found |= {"impossible": int(sums["impossible"].sum()), "nll_nats": None, "unknown": None}
+    found |= {"impossible": int(sums["impossible"].sum()), "nll_nats": None, "oov": None}
     if not found["impossible"]:
         found["nll_nats"] = float(sums["nats"].sum())
     for name, unit in UNITS.items():
@@ -58,10 +58,10 @@ def figures(sums: Sums) -> dict[str, Any]:
         found |= {f"bits_per_{name}": _finite(bits), f"perplexity_per_{name}": _finite(perplexity_of(bits))}
     if (known := known_only(sums)) is not None:
         bits = bits_per(known, "tokens")
-        found["unknown"] = int(sums["unknown"].sum())
+        found["oov"] = int(sums["unknown"].sum())
         found |= {
-            "bits_per_token_without_unknown": _finite(bits),
-            "perplexity_per_token_without_unknown": _finite(perplexity_of(bits)),
+            "bits_per_token_without_oov": _finite(bits),
+            "perplexity_per_token_without_oov": _finite(perplexity_of(bits)),
         }
     return found
 
@@ -71,8 +71,8 @@ def intervals(sums: Sums, how: str, seed: int) -> dict[str, Any] | None:
     if len(sums["nats"]) < LEAST_DRAWN or sums["impossible"].sum():
         return None
     found = {}
-    for name, unit in UNITS.items():
-        interval = bootstrap_ratio(sums["nats"], sums[unit], level=LEVEL, seed=seed) if sums[unit].sum() else None
+    drawn = bootstrap_ratios(sums["nats"], [sums[unit] for unit in UNITS.values()], level=LEVEL, seed=seed)
+    for name, interval in zip(UNITS, drawn, strict=True):
         if interval is not None:
             low, high = (float(nats_to_bits(end)) for end in (interval.low, interval.high))
             found[name] = {"low": low, "high": high, "level": LEVEL, "method": f"{interval.method} of {how}"}
@@ -127,9 +127,9 @@ def _headline(corpus: dict[str, Any] | None, found: dict[str, Any] | None) -> li
         return [Figure("bits per byte", None, "bits")]
     wanted = [_bits_figure(corpus, found), _perplexity_figure(corpus, found, "word")]
     wanted.append(_perplexity_figure(corpus, found, "token"))
-    if corpus["unknown"] is not None:
-        value = corpus["perplexity_per_token_without_unknown"]
-        wanted.append(Figure("perplexity per token, without unknown words", value, ""))
+    if corpus["oov"] is not None:
+        value = corpus["perplexity_per_token_without_oov"]
+        wanted.append(Figure("perplexity per token, without OOVs", value, ""))
     return wanted
 
 
@@ -159,9 +159,9 @@ def _notes(corpus: dict[str, Any] | None) -> list[str]:
             f"{corpus['impossible']:,} of {corpus['tokens']:,} tokens have probability zero under this model, so its "
             "perplexity is infinite and left empty; a smoothed model gives everything some probability"
         )
-    if corpus["unknown"]:
+    if corpus["oov"]:
         found.append(
-            f"{corpus['unknown']:,} of {corpus['tokens']:,} tokens are words that the model does not know. It prices "
+            f"{corpus['oov']:,} of {corpus['tokens']:,} tokens are words that the model does not know. It prices "
             "them all as <unk>, however they are spelled, so that its bits per word and per byte are too few"
         )
     return found

@@ -83,12 +83,18 @@ def prepare_all(
     skip_bad: bool = False,
     **model_options: Any,
 ) -> list[Prepared]:
-    """Check the texts, open the models without their weights, and decide how each reads."""
+    """Check the texts, open the models without their weights, and decide how each reads.
+
+    Of two models, window and stride are for those that take them.
+    """
     texts = Texts(paths, skip_bad=skip_bad)
+    opened = open_models(models, model_options)
+    none_takes_windows = not any(model.takes_windows for model, _ in opened)
     prepared = []
-    for model, owned in open_models(models, model_options):
+    for model, owned in opened:
         model.require(Capability.SCORE, "perplexity")
-        rolling = model.rolling(Rolling(window, stride))
+        asked = model.takes_windows or none_takes_windows
+        rolling = model.rolling(Rolling(window, stride) if asked else Rolling())
         options = {"window": rolling.window, "stride": rolling.stride, "skip_bad": skip_bad}
         prepared.append(Prepared(texts, model, rolling, options, owned))
     return prepared
