@@ -214,6 +214,10 @@ BROKEN = {
     "a word missing": (changed("-0.3\ta b", "-0.3\ta"), r"line 14: «-0.3\ta» is no 2-gram"),
     "no number": (changed("-0.3\ta b", "x\ta b"), r"line 14: «x» is no log10 of a probability"),
     "nan": (changed("-0.3\ta b", "nan\ta b"), r"line 14: «nan» is no log10 of a probability"),
+    "a number of a million digits": (
+        changed("-0.3\ta b", f"-0.{'3' * 1_000_000}\ta b"),
+        r"line 14: «-0.33+…» is no log10",
+    ),
     "above one": (changed("-0.3\ta b", "0.3\ta b"), r"line 14: 0.3 is above 0"),
     "back-off no number": (changed("-0.4\ta\t-0.2", "-0.4\ta\t-"), r"line 9: «-» is no log10 of a back-off"),
     "back-off infinite": (changed("-0.4\ta\t-0.2", "-0.4\ta\tinf"), r"line 9: «inf» is no log10 of a back-off"),

@@ -104,6 +104,15 @@ def test_entropies_and_alternatives_are_those_of_the_whole_vocabulary(cats: Ngra
     assert found.top.row(0)[0][0] in {" dog", " cat"}
 
 
+def test_numbers_that_make_more_than_a_probability_fail_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "wild.arpa"
+    unigrams = "-1\t<unk>\n0\t<s>\t3.5\n-1\t</s>\n-1\ta\t0.2\n"
+    path.write_text(f"\\data\\\nngram 1=4\nngram 2=1\n\n\\1-grams:\n{unigrams}\n\\2-grams:\n-0.1\ta a\n\n\\end\\\n")
+    (found,) = howsure.load(f"ngram:{path}").try_score([ScoreItem("", ("a",))])
+    assert isinstance(found, Failure)
+    assert found.reason == "bad_logprobs"
+
+
 def test_a_conversation_or_an_image_is_refused_and_nothing_else_is(cats: NgramModel) -> None:
     items = [ScoreItem("the", (" dog",)), ScoreItem((Message("user", "hi"),), (" dog",)), ScoreItem("the", ("\ud800",))]
     found = cats.try_score(items)

@@ -34,6 +34,7 @@ PathLike = str | os.PathLike[str]
 
 LOG10_OF_ZERO = -99.0
 _MOST_DIGITS = 15
+_LONGEST_NUMBER = 64
 _COUNT = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)")
 _SECTION = re.compile(rb"\\(\d+)-grams:")
 _STRANGERS = {
@@ -252,6 +253,11 @@ def _refuse_fields(lines: _Lines, line: int, length: int) -> NoReturn:
 
 def _numbers(lines: _Lines, section: _Section, fields: Ids, of: Ids, what: str) -> NDArray[np.float64]:
     """Fields as numbers; `of` are the lines that they stand on."""
+    lengths = section.ends[fields] - section.starts[fields]
+    if len(lengths) and lengths.max() > _LONGEST_NUMBER:
+        place = int(np.argmax(lengths))
+        start = int(section.starts[fields[place]])
+        lines.refuse(int(of[place]), f"{_shown(lines.data[start : start + lengths[place]])} is no {what}")
     texts = [
         lines.data[s:e] for s, e in zip(section.starts[fields].tolist(), section.ends[fields].tolist(), strict=True)
     ]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.errors import InputError
+from howsure.errors import EvidenceError, InputError
 from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models.contract import (
     Capability,
@@ -93,7 +93,14 @@ class NgramModel(Model):
     def try_score(
         self, items: Sequence[ScoreItem], *, top_logprobs: int = 0, entropies: bool = False
     ) -> list[list[TokenLogprobs] | Failure]:
-        return [_refused(item) or self._score(item, top_logprobs, entropies) for item in items]
+        return [_refused(item) or self._score_or_fail(item, top_logprobs, entropies) for item in items]
+
+    def _score_or_fail(self, item: ScoreItem, top: int, entropies: bool) -> list[TokenLogprobs] | Failure:
+        """A file may hold numbers that add up to more than a probability."""
+        try:
+            return self._score(item, top, entropies)
+        except EvidenceError as error:
+            return Failure("bad_logprobs", f"{self.name} gave {error}")
 
     def _score(self, item: ScoreItem, top: int, entropies: bool) -> list[TokenLogprobs]:
         """Each continuation after what the prefix's last line holds; from the same token on for all of them."""
@@ -250,17 +257,17 @@ def _pieces(chunks: Iterable[str]) -> Iterator[tuple[bytes, bool]]:
 
     The cuts depend on the text alone. A stretch without any white space, or of nothing else, is held whole.
     """
-    buffer, size = b"", PASSAGE_BYTES
+    buffer, size = bytearray(), PASSAGE_BYTES
     for chunk in chunks:
         buffer += utf8(chunk)
         while len(buffer) > size:
-            cut = _cut(buffer[:size])
+            cut = _cut(bytes(buffer[:size]))
             size = PASSAGE_BYTES if cut else 2 * size
             if cut:
-                yield buffer[:cut], False
-                buffer = buffer[cut:]
+                yield bytes(buffer[:cut]), False
+                del buffer[:cut]
     if buffer:
-        yield buffer, True
+        yield bytes(buffer), True
 
 
 def _cut(piece: bytes) -> int:
