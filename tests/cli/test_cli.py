@@ -184,7 +184,13 @@ def test_interrupted_it_keeps_what_it_has(how: signal.Signals, tiny_folder: Path
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(QUESTION | {"question": f"the {i} sky is"}) + "\n" for i in range(5000)))
     command = [sys.executable, "-m", "howsure", "mcq", path, "--model", f"hf:{tiny_folder}", "--out", tmp_path / "run"]
-    process = subprocess.Popen([*map(str, command), "--token-budget", "64"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*map(str, command), "--token-budget", "64"],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs ignore Ctrl-C, and so would whatever a suite that is one of them starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     samples = tmp_path / "run" / "samples.jsonl"
     deadline = time.monotonic() + 60
     while not (samples.exists() and samples.stat().st_size) and time.monotonic() < deadline:
