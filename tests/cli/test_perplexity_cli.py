@@ -174,6 +174,8 @@ def test_standard_input_is_read_like_a_file(tmp_path: Path, content: str) -> Non
     filed = json.loads(done("perplexity", tmp_path / "t.txt", *model, tmp_path / "filed").stdout)
     assert piped["documents"][0]["document"] == "standard input"
     assert piped["corpus"] == filed["corpus"]
+    unnamed = json.loads(done("perplexity", *model, tmp_path / "unnamed", stdin=content.encode()).stdout)
+    assert unnamed == piped, "what is piped in needs no name"
     again = json.loads(done("perplexity", "-", *model, tmp_path / "filed", stdin=content.encode()).stdout)
     assert again == filed, "the same text in the same run, wherever it comes from"
 

@@ -8,13 +8,13 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from howsure.errors import HowsureError
+from howsure.errors import HowsureError, InputError
 
 P = ParamSpec("P")
 
@@ -94,6 +94,15 @@ def print_plan(value: dict[str, Any], as_json: bool) -> int:
     else:
         print("would take: " + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in value.items()))
     return DONE
+
+
+def given_or_piped(values: Sequence[str] | None, otherwise: str) -> list[str]:
+    """The arguments; none at all means what is piped in, or an error where a person sits at the keyboard."""
+    if values:
+        return list(values)
+    if sys.stdin.isatty():
+        raise InputError(otherwise)
+    return ["-"]
 
 
 def total_cost(costs: list[dict[str, int]]) -> dict[str, int]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -61,7 +59,8 @@ def entropy(
 
     Example: howsure entropy book.txt --symbols characters --blocks 6
     """
-    given = _given(values)
+    nothing = "there is nothing to measure: give probabilities, counts with --counts, or name a file"
+    given = common.given_or_piped(values, nothing)
     numbers = _numbers(given, counts)
     reading = {"window": window, "stride": stride, "base_url": base_url, "device": device}
     if numbers is None:
@@ -134,15 +133,6 @@ def _text(
 
 
 # -- what was meant ---------------------------------------------------------------------------------------------------
-
-
-def _given(values: Sequence[str] | None) -> list[str]:
-    """The arguments; none at all means what is piped in."""
-    if values:
-        return list(values)
-    if sys.stdin.isatty():
-        raise InputError("there is nothing to measure: give probabilities, counts with --counts, or name a file")
-    return ["-"]
 
 
 def _numbers(given: list[str], counts: bool) -> list[float] | None:

@@ -27,11 +27,11 @@ def top() -> None:
 @app.command()
 @common.command
 def train(
-    texts: Annotated[
-        list[str],
-        typer.Argument(help="Files, folders, JSON lines with text, or - for standard input; one sentence a line."),
-    ],
     out: Annotated[Path, typer.Option(help="The ARPA file to write; with .gz at its end, packed.")],
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files, folders, JSON lines with text, or - for standard input; one sentence a line."),
+    ] = None,
     order: Annotated[int, typer.Option(help="Longest n-gram, in words.")] = 3,
     smoothing: Annotated[
         str, typer.Option(help="modified-kneser-ney, kneser-ney, witten-bell, add-k or mle.")
@@ -61,11 +61,12 @@ def train(
     from howsure.studies.ngram import train_ngram
     from howsure.studies.texts import Texts
 
+    given = common.given_or_piped(texts, "there is no text: name files or folders, or pipe one in")
     if dry_run:
-        found = Texts(texts, skip_bad=skip_bad)
+        found = Texts(given, skip_bad=skip_bad)
         return common.print_plan({"items": len(found.documents), "bytes": found.byte_count, "model_calls": 0}, as_json)
     trained: dict[str, Any] = train_ngram(
-        texts, out, order=order, smoothing=smoothing, k=k, discount_fallback=discount_fallback, skip_bad=skip_bad
+        given, out, order=order, smoothing=smoothing, k=k, discount_fallback=discount_fallback, skip_bad=skip_bad
     )
     if as_json:
         common.print_json(trained)

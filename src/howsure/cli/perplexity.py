@@ -13,9 +13,9 @@ from howsure.cli import common
 @common.command
 def perplexity(
     texts: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(help="Files, folders, JSON lines with text, or - for standard input; .gz is unpacked."),
-    ],
+    ] = None,
     model: common.ModelOption = "smollm2",
     model_b: Annotated[
         str | None,
@@ -66,7 +66,7 @@ def perplexity(
     from howsure.studies.perplexity import carry_out_all, prepare_all
 
     prepared = prepare_all(
-        texts,
+        common.given_or_piped(texts, "there is no text: name files or folders, or pipe one in"),
         [model] if model_b is None else [model, model_b],
         window=window,
         stride=stride,
