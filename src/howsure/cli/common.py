@@ -113,6 +113,16 @@ def total_cost(costs: list[dict[str, int]]) -> dict[str, int]:
     return total
 
 
+def run_folder(out: Path | None, study: str, quiet: bool) -> Path:
+    """The folder that the user named, or a new one, with a word about how to go on in it."""
+    if out is not None:
+        return out
+    folder = new_run_folder(study)
+    if not quiet:
+        say(f"writing {folder}; if it is stopped, the same command with --out {folder} goes on")
+    return folder
+
+
 def new_run_folder(study: str) -> Path:
     """Where a run goes when the user named no folder."""
     return Path("runs") / f"{study}-{datetime.datetime.now():%Y%m%d-%H%M%S}"

@@ -103,9 +103,7 @@ def mcq(
     )
     if dry_run:
         return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
-    folder = out or common.new_run_folder("mcq")
-    if out is None and not quiet:
-        common.say(f"writing {folder}; if it is stopped, the same command with --out {folder} goes on")
+    folder = common.run_folder(out, "mcq", quiet)
     found = carry_out_all(
         prepared, data, out=folder, seed=seed, retry_failed=retry_failed, progress=progress_for(remarks(), quiet)
     )

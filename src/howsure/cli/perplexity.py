@@ -81,9 +81,7 @@ def perplexity(
     )
     if dry_run:
         return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
-    folder = out or common.new_run_folder("perplexity")
-    if out is None and not quiet:
-        common.say(f"writing {folder}; if it is stopped, the same command with --out {folder} goes on")
+    folder = common.run_folder(out, "perplexity", quiet)
     found = carry_out_all(
         prepared, out=folder, seed=seed, retry_failed=retry_failed, progress=progress_for(remarks(), quiet)
     )

@@ -34,6 +34,11 @@ class Prepared(Protocol):
     def owned(self) -> bool: ...
 
 
+class Finished(Protocol):
+    @property
+    def run(self) -> Run: ...
+
+
 class Pair(NamedTuple):
     """Two finished studies and what changed from the first to the second."""
 
@@ -43,7 +48,7 @@ class Pair(NamedTuple):
 
 
 P = TypeVar("P", bound=Prepared)
-R = TypeVar("R")
+R = TypeVar("R", bound="Finished")
 
 
 def check_seed(seed: int) -> None:
@@ -78,18 +83,27 @@ def carry_out_and_give_back(prepared: list[P], carry_out: Callable[[P], R]) -> R
 
 def carry_out_all(
     prepared: list[P],
+    study: str,
+    carry_out: Callable[..., R],
+    compare: Callable[..., dict[str, Any]],
+    *,
     out: PathLike,
-    carry_out: Callable[[P, Path], R],
-    compare: Callable[[Run, Run], dict[str, Any]],
+    seed: int = 0,
+    **how: Any,
 ) -> R | Pair:
     """One into `out`; two into its folders `a` and `b`, and compared. The list is emptied on the way."""
     folder = Path(out)
+
+    def into(name: str, **more: Any) -> R:
+        return carry_out_and_give_back(
+            prepared, lambda one: carry_out(one, out=folder / name, seed=seed, **how, **more)
+        )
+
     if len(prepared) == 1:
-        return carry_out_and_give_back(prepared, lambda one: carry_out(one, folder))
+        return into("")
     if (folder / MANIFEST).exists():
         raise InputError(f"{folder} is the run folder of one model: with --model-b choose another --out")
-    first: Any = carry_out_and_give_back(prepared, lambda one: carry_out(one, folder / "a"))
-    second: Any = carry_out_and_give_back(prepared, lambda one: carry_out(one, folder / "b"))
-    comparison = compare(first.run, second.run)
+    first, second = into("a", what=f"{study} a"), into("b", what=f"{study} b")
+    comparison = compare(first.run, second.run, seed=seed)
     write_atomic(folder / COMPARISON, to_json(comparison, indent=2) + b"\n")
     return Pair(first, second, comparison)

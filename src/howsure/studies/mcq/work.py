@@ -142,26 +142,9 @@ def carry_out(
     return Result(summary, sorted(writer.samples, key=lambda s: s.index), Run(out))
 
 
-def carry_out_all(
-    prepared: list[Prepared],
-    source: str | os.PathLike[str],
-    *,
-    out: str | os.PathLike[str],
-    seed: int = 0,
-    retry_failed: bool = False,
-    progress: Progress | None = None,
-) -> Result | Pair:
-    """One model, or two and what changed between them; the list is emptied on the way."""
-    paired = len(prepared) > 1
-    shared: dict[str, Any] = {"seed": seed, "retry_failed": retry_failed, "progress": progress}
-    return pairs.carry_out_all(
-        prepared,
-        out,
-        lambda one, folder: carry_out(
-            one, source, out=folder, what=f"mcq {folder.name}" if paired else "mcq", **shared
-        ),
-        lambda a, b: compare(a, b, seed=seed),
-    )
+def carry_out_all(prepared: list[Prepared], source: str | os.PathLike[str], **how: Any) -> Result | Pair:
+    """One model, or two and what changed between them; options as for `carry_out`. The list is emptied on the way."""
+    return pairs.carry_out_all(prepared, "mcq", carry_out, compare, source=source, **how)
 
 
 def _identity(prepared: Prepared, seed: int) -> Identity:

@@ -134,25 +134,9 @@ def carry_out(
     return Result(summary, rows, Run(out))
 
 
-def carry_out_all(
-    prepared: list[Prepared],
-    *,
-    out: PathLike,
-    seed: int = 0,
-    retry_failed: bool = False,
-    progress: Progress | None = None,
-) -> Result | Pair:
-    """One model, or two and their difference; the list is emptied on the way."""
-    paired = len(prepared) > 1
-    shared: dict[str, Any] = {"seed": seed, "retry_failed": retry_failed, "progress": progress}
-    return pairs.carry_out_all(
-        prepared,
-        out,
-        lambda one, folder: carry_out(
-            one, out=folder, what=f"perplexity {folder.name}" if paired else "perplexity", **shared
-        ),
-        lambda a, b: compare(a, b, seed=seed),
-    )
+def carry_out_all(prepared: list[Prepared], **how: Any) -> Result | Pair:
+    """One model, or two and their difference; options as for `carry_out`. The list is emptied on the way."""
+    return pairs.carry_out_all(prepared, "perplexity", carry_out, compare, **how)
 
 
 def read_through(prepared: Prepared, progress: Progress | None = None) -> Sums:
