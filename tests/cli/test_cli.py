@@ -271,7 +271,9 @@ def test_show_of_nothing_and_of_noise(tmp_path: Path, tiny_folder: Path) -> None
     assert_fails(howsure("show", tmp_path / "noise"), 2, "not UTF-8 text: byte 0")
     assert_fails(howsure("show", "", "--model", f"hf:{tiny_folder}"), 2, "no text to read")
     assert_fails(
-        howsure("show", "x " * 400, "--model", f"hf:{tiny_folder}"), 2, "do not fit the model's context of 256"
+        howsure("show", "x " * 400, "--model", f"hf:{tiny_folder}"),
+        2,
+        "do not fit the model's context of 256; show a part",
     )
 
 

@@ -15,6 +15,8 @@ from howsure.report.text import figure, printable, short_figure, value_with_inte
 from howsure.runs import Run, Sample
 
 SHOWN_FAILURES = 5
+SHOWN_FIGURES = 2
+"""Of a run in a list; all of them are in its summary."""
 
 
 def plain_table(*headers: str) -> Table:
@@ -66,7 +68,8 @@ def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None
             table.add_row(Text(str(path)), "—", "—", "damaged", "—", Text(run), "—")
             continue
         manifest = run.manifest
-        headline = ", ".join(short_figure(entry) for entry in (run.summary or {}).get("headline", []))
+        figures = (run.summary or {}).get("headline", [])[:SHOWN_FIGURES]
+        headline = ", ".join(short_figure(entry) for entry in figures)
         table.add_row(
             Text(str(path)),
             manifest.identity.study,

@@ -15,7 +15,7 @@ import numpy as np
 from howsure.errors import EvidenceError, InputError
 from howsure.evidence import TokenLogprobs, entropies_from_top
 from howsure.measures import nats_to_bits
-from howsure.models.contract import Capability, Model, ScoreItem
+from howsure.models.contract import Capability, Failure, Model, ScoreItem
 
 ALTERNATIVES = 5
 
@@ -124,8 +124,11 @@ def item_for(text: str) -> ScoreItem:
 def read_text(text: str, model: Model) -> Reading:
     """Score a given text from its first token on."""
     model.require(Capability.SCORE, "show")
-    scored = model.score([item_for(text)], top_logprobs=ALTERNATIVES, entropies=True)
-    return Reading(text, model.name, scored[0][0])
+    (found,) = model.try_score([item_for(text)], top_logprobs=ALTERNATIVES, entropies=True)
+    if isinstance(found, Failure):
+        remedy = "; show a part of it, or take `howsure perplexity`, which reads any length"
+        raise InputError(f"the text cannot be read: {found.detail}{remedy if found.reason == 'too_long' else ''}")
+    return Reading(text, model.name, found[0])
 
 
 def read_answer(
