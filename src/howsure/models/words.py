@@ -1,6 +1,8 @@
-"""What a word is, wherever words are counted: bytes between white space, as KenLM has it.
+"""What a word is, wherever words are counted: bytes between white space.
 
-White space is ASCII's, and NUL. A no-break space or an ideographic one belongs to the word that it stands in.
+White space is ASCII's, and NUL: all that KenLM takes for it, in training (which takes NUL, and neither form feed nor
+vertical tab) or in asking (the other way round). A no-break space or an ideographic one belongs to the word that it
+stands in, as there.
 """
 
 from __future__ import annotations
