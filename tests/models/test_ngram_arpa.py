@@ -109,8 +109,17 @@ def test_the_order_of_lines_does_not_matter(tmp_path: Path) -> None:
     assert sentence_scores(b, sentences) == sentence_scores(a, sentences)
 
 
-@pytest.mark.parametrize("change", [str, lambda text: text.replace("\n", "\r\n"), lambda text: text.replace("\t", " ")])
-def test_line_ends_of_windows_and_spaces_for_tabs_are_read(tmp_path: Path, change) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        str,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\t", " "),
+        lambda text: text.replace("a b\n", "a b\t\n"),
+        lambda text: f"made by hand\n\n  {text}",
+    ],
+)
+def test_what_other_tools_write_is_read(tmp_path: Path, change) -> None:
     table = from_text(tmp_path, change(FROM_KENLM))
     assert sentence_scores(table, ["a b"]) == pytest.approx([-0.1 - 0.3 - 0.2])
 
@@ -189,11 +198,17 @@ def changed(old: str, new: str, text: str = FROM_KENLM) -> str:
 
 BROKEN = {
     "empty": ("", r"no line \\data\\, so it is no ARPA file"),
+    "a million line ends": ("\n" * 1_000_000, r"no line \\data\\"),
     "a text": ("just some words\nand more\n", r"no line \\data\\"),
     "no header": (changed("ngram 1=5\nngram 2=4\n", ""), r"line 3: the header promises no n-grams"),
     "header without number": (changed("ngram 1=5", "ngram 1=five"), r"line 2: «ngram 1=five» is not «ngram 1=<count>»"),
     "header out of order": (changed("ngram 1=5\nngram 2=4", "ngram 2=4\nngram 1=5"), r"line 2: .* «ngram 1=<count>»"),
     "header beyond reason": (changed("ngram 2=4", f"ngram 2={'9' * 40}"), r"line 3: .* «ngram 2=<count>»"),
+    "header of a million digits": (changed("ngram 2=4", f"ngram {'2' * 1_000_000}=4"), r"line 3: .* «ngram 2=<count>»"),
+    "section of a million digits": (
+        changed("\\2-grams:", f"\\{'2' * 1_000_000}-grams:"),
+        r"line 12: .* «\\2-grams:» must",
+    ),
     "header cut off": ("\\data\\\nngram 1=5\n", r"line 2: the file ends within its header"),
     "only data": ("\\data\\", r"line 1: the file ends within its header"),
     "too few": (changed("ngram 2=4", "ngram 2=5"), r"line 3: promises 5 2-grams, and from line 12 on there are 4"),

@@ -33,10 +33,10 @@ from howsure.models.words import is_space
 PathLike = str | os.PathLike[str]
 
 LOG10_OF_ZERO = -99.0
-_MOST_DIGITS = 15
 _LONGEST_NUMBER = 64
-_COUNT = re.compile(rb"ngram\s+(\d+)\s*=\s*(\d+)")
-_SECTION = re.compile(rb"\\(\d+)-grams:")
+_DATA = re.compile(rb"^[ \t]*\\data\\[ \t\r]*$", re.MULTILINE)
+_COUNT = re.compile(rb"ngram\s+(\d{1,4})\s*=\s*(\d{1,15})")
+_SECTION = re.compile(rb"\\(\d{1,4})-grams:")
 _STRANGERS = {
     b"mmap lm http://kheafield.com/code": "a KenLM binary; give the ARPA file that it was built from",
     b"GGUF": "a GGUF file of a neural network; open it with hf:<folder>",
@@ -172,13 +172,14 @@ def _lines(path: str, data: bytes) -> _Lines:
 
 def _header(lines: _Lines) -> tuple[list[tuple[int, int]], int]:
     """For each length the number of n-grams that is promised and the line that does so; then the first marker."""
-    line = next((i for i in range(len(lines.ends)) if lines.text(i) == b"\\data\\"), None)
-    if line is None:
+    begin = _DATA.search(lines.data)
+    if begin is None:
         raise InputError(f"{lines.path} holds no line \\data\\, so it is no ARPA file")
+    line = int(np.searchsorted(lines.ends, lines.data.index(b"\\", begin.start())))
     promised: list[tuple[int, int]] = []
     while not (text := lines.text(line := line + 1)).startswith(b"\\"):
         found = _COUNT.fullmatch(text)
-        if found is not None and int(found[1]) == len(promised) + 1 and len(found[2]) <= _MOST_DIGITS:
+        if found is not None and int(found[1]) == len(promised) + 1:
             promised.append((int(found[2]), line))
         elif text:
             lines.refuse(
@@ -235,7 +236,8 @@ def _taken_apart(lines: _Lines, length: int, inside: Ids) -> _Section:
     firsts = np.searchsorted(starts, lines.starts[inside])
     fields = np.diff(firsts, append=len(starts))
     tabs = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\t")) + first
-    tab_counts = np.searchsorted(tabs, lines.ends[inside]) - np.searchsorted(tabs, lines.starts[inside])
+    last_ends = ends[firsts + fields - 1]  # a tab behind everything says nothing
+    tab_counts = np.searchsorted(tabs, last_ends) - np.searchsorted(tabs, lines.starts[inside])
     good = ((fields == length + 1) & (tab_counts <= 1)) | ((fields == length + 2) & np.isin(tab_counts, (0, 2)))
     if not good.all():
         _refuse_fields(lines, int(inside[np.argmin(good)]), length)
