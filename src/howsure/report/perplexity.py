@@ -37,6 +37,7 @@ def sections(summary: dict[str, Any]) -> list[RenderableType]:
 def _units(corpus: dict[str, Any], intervals: dict[str, Any] | None) -> Table:
     table = plain_table("over all texts", "count", "bits", "perplexity", "bits, 95% interval")
     keep_whole(table, 0, 1, 2, 3, 4)
+    missing = "—" if corpus["impossible"] else "— (too little text)"
     for unit in ("token", "word", "byte"):
         ends = (intervals or {}).get(unit)
         table.add_row(
@@ -44,7 +45,7 @@ def _units(corpus: dict[str, Any], intervals: dict[str, Any] | None) -> Table:
             f"{corpus[f'{unit}s']:,}",
             _number(corpus[f"bits_per_{unit}"]),
             _number(corpus[f"perplexity_per_{unit}"]),
-            "—" if ends is None else f"{ends['low']:.4f} to {ends['high']:.4f}",
+            missing if ends is None else f"{ends['low']:.4f} to {ends['high']:.4f}",
         )
     if corpus["oov"] is not None:
         known = f"{corpus['tokens'] - corpus['oov']:,}"
