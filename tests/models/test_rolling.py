@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import howsure
 from howsure.errors import InputError
-from howsure.models.contract import Failure, Passage, Rolling, Stretch
+from howsure.models.contract import Failure, Passage, Rolling, ScoreItem, Stretch
 from howsure.models.hf import rolling, scoring
 from howsure.models.hf.rolling import Frame
 from howsure.models.token_stream import Tokens
@@ -455,3 +455,19 @@ def test_a_passage_that_fits_no_memory_fails_alone(models, monkeypatch: pytest.M
     assert found[1].reason == "out_of_memory"
     for i in (0, 2):
         assert np.allclose(found[i].logprobs, expected[i].logprobs, atol=1e-5)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_network_fails_what_needs_them(tmp_path: Path) -> None:
+    known = byte_level_tokenizer()
+    model = howsure.load(f"hf:{build_tiny(tmp_path, vocab_size=len(known) - 40)}")
+    ids = {
+        word: max(known(word)["input_ids"]) for word in (" the", " sky", " fox", " jumps", " lazy", " question", "q")
+    }
+    strange = max(ids, key=ids.__getitem__)
+    assert ids[strange] >= len(known) - 40 > ids["q"]
+    decided = model.rolling(Rolling())
+    found = model.read([next(model.passages([text], decided)) for text in ("q", strange, "q")])
+    assert [isinstance(one, Stretch) for one in found] == [True, False, True]
+    assert found[1].reason == "strange_token"
+    scored = model.try_score([ScoreItem("q", ("q", strange)), ScoreItem("q", ("q",))])
+    assert [isinstance(one, Failure) for one in scored] == [True, False]

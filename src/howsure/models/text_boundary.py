@@ -54,6 +54,10 @@ class Encoded(NamedTuple):
         """The two parts of a row: context, and suffixes."""
         return len(self.context), self.tokens - len(self.context)
 
+    def largest_id(self, but: int | None = None) -> int:
+        """The largest number of a token, that of an image left out: no row of the network belongs to it."""
+        return max((i for ids in (self.context, *self.suffixes) for i in ids if i != but), default=0)
+
     @property
     def span(self) -> int:
         """The longest sequence that the model sees at once."""

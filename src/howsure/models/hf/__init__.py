@@ -136,6 +136,16 @@ class HFTextModel(ModelParts):
         return found
 
     def _run(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Any]:
+        """Readouts; an item with a token that the network has no row for fails alone."""
+        rows = self.network.get_input_embeddings().num_embeddings
+        image = self.scorer.layout.image_token_id
+        known = [i for i, item in enumerate(items) if item.largest_id(but=image) < rows]
+        readouts = self._run_known([items[i] for i in known], [pixels[i] for i in known], top, entropies)
+        found = dict(zip(known, readouts, strict=True))
+        strange = Failure("strange_token", f"the tokenizer makes a token that {self.name} does not have ({rows} rows)")
+        return [found.get(i, strange) for i in range(len(items))]
+
+    def _run_known(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Any]:
         """Readouts; a batch that fits into no memory is run item by item, and what still does not fit fails alone."""
         from howsure.models.hf.scoring import Wanted, is_out_of_memory
 
@@ -149,7 +159,7 @@ class HFTextModel(ModelParts):
         if len(items) == 1:
             return [Failure("out_of_memory", f"{items[0].tokens} tokens do not fit into memory")]
         pairs = zip(items, pixels, strict=True)
-        return [found for item, seen in pairs for found in self._run([item], [seen], top, entropies)]
+        return [found for item, seen in pairs for found in self._run_known([item], [seen], top, entropies)]
 
     def _evidence(self, item: Encoded, out: Any) -> list[TokenLogprobs] | Failure:
         evidence, start = [], 0
