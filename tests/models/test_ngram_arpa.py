@@ -308,5 +308,7 @@ def test_no_damage_ends_in_anything_but_a_model_or_a_sentence(tmp_path_factory, 
     except HowsureError as error:
         assert "\n" not in str(error)
     else:
-        assert all(score <= 0 or math.isnan(score) is False for score in sentence_scores(table, ["a b", "c"]))
-        assert b"".join(arpa_lines(table)).startswith(b"\\data\\")
+        scores = sentence_scores(table, ["a b", "c", "b a a"])
+        assert not any(math.isnan(score) for score in scores)
+        path.write_bytes(b"".join(arpa_lines(table)))
+        assert sentence_scores(read_arpa(path), ["a b", "c", "b a a"]) == pytest.approx(scores, rel=1e-6, abs=1e-6)

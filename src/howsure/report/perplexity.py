@@ -99,6 +99,8 @@ def _sides(comparison: dict[str, Any]) -> Table:
         table.columns[place].overflow = "fold"
     table.add_row("model", *(Text(printable(str(side["model"]), one_line=True)) for side in (a, b)), "")
     shown = signed_bits(difference["bits_per_byte"], difference["low"], difference["high"])
+    if difference["bits_per_byte"] is not None and difference["low"] is None:
+        shown += " (too little text)"
     table.add_row("bits per byte", _number(a["bits_per_byte"]), _number(b["bits_per_byte"]), shown)
     for name in ("perplexity_per_word", "perplexity_per_token"):
         table.add_row(name.replace("_", " "), _number(a[name]), _number(b[name]), "")

@@ -34,6 +34,11 @@ TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".rst"})
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 
 
+def as_paths(texts: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    """One path or several, as several."""
+    return [texts] if isinstance(texts, str | os.PathLike) else list(texts)
+
+
 class Document(NamedTuple):
     """One text: what it is called, and how many bytes it has."""
 

@@ -39,7 +39,8 @@ class Level:
 
     @cached_property
     def _index(self) -> HashIndex:
-        return HashIndex(*[self.keys.view(np.uint64)] * 2)
+        keys = self.keys.view(np.uint64)
+        return HashIndex(keys, keys)
 
     @cached_property
     def backoffs_or_none(self) -> Log10:
@@ -48,7 +49,8 @@ class Level:
 
     def find(self, keys: Ids) -> Ids:
         """The place of each key, −1 for one that is not there."""
-        return self._index.find(*[keys.view(np.uint64)] * 2)
+        wanted = keys.view(np.uint64)
+        return self._index.find(wanted, wanted)
 
 
 class Laid(NamedTuple):

@@ -16,7 +16,7 @@ from howsure.models.contract import Model
 from howsure.runs import Progress
 from howsure.studies.pairs import Pair
 from howsure.studies.perplexity.work import Prepared, Result, carry_out, carry_out_all, prepare_all, read_through
-from howsure.studies.texts import PathLike
+from howsure.studies.texts import PathLike, as_paths
 
 __all__ = [
     "Pair",
@@ -72,9 +72,8 @@ def perplexity(
     `<out>/b`, and a `Pair` with their comparison per byte comes back. `model_options` (see `ModelOptions`) are for
     models given by name; one given as an object stays loaded.
     """
-    paths = list(texts) if isinstance(texts, list | tuple) else [texts]
     prepared = prepare_all(
-        paths,  # type: ignore[arg-type]
+        as_paths(texts),
         [model] if model_b is None else [model, model_b],
         window=window,
         stride=stride,
