@@ -11,12 +11,13 @@ import pytest
 
 from howsure.errors import WeightsError
 from howsure.models import builtin
+from howsure.models.wheels import CACHE_VARIABLE
 
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(builtin.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.delenv(builtin.WHEEL_VARIABLE, raising=False)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.delenv(builtin.WHEEL.variable, raising=False)
     return tmp_path / "cache"
 
 
@@ -39,10 +40,10 @@ def test_no_network_is_one_sentence_with_a_way_out(empty_cache: Path) -> None:
 def test_a_wheel_with_the_wrong_checksum_is_refused(
     empty_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wheel = tmp_path / builtin.WHEEL_NAME
+    wheel = tmp_path / builtin.WHEEL.file_name
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(builtin.GGUF_MEMBER, b"GGUF but not ours")
-    monkeypatch.setenv(builtin.WHEEL_VARIABLE, str(wheel))
+    monkeypatch.setenv(builtin.WHEEL.variable, str(wheel))
     with pytest.raises(WeightsError, match=r"wrong checksum: expected SHA-256 bcc81830"):
         builtin.gguf_path()
     assert not list(empty_cache.rglob("*.gguf"))
@@ -57,14 +58,14 @@ def test_a_damaged_cache_is_noticed_before_it_is_converted(empty_cache: Path) ->
 
 
 def test_a_named_wheel_that_is_not_there(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(builtin.WHEEL_VARIABLE, str(empty_cache / "gone.whl"))
+    monkeypatch.setenv(builtin.WHEEL.variable, str(empty_cache / "gone.whl"))
     with pytest.raises(WeightsError, match="not a file"):
         builtin.gguf_path()
 
 
 def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv(builtin.CACHE_VARIABLE, str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file" / "cache"))
     with pytest.raises(WeightsError, match="set HOWSURE_CACHE"):
         builtin.gguf_path()
 
@@ -73,13 +74,14 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_wheel_given_by_hand_works_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packed from the cached file, so its own checksum differs: only the wheel's check is moved aside."""
     cached = builtin.gguf_path()
-    wheel = tmp_path / builtin.WHEEL_NAME
+    wheel = tmp_path / builtin.WHEEL.file_name
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_STORED) as archive:
         archive.write(cached, builtin.GGUF_MEMBER)
     with wheel.open("rb") as file:
-        monkeypatch.setattr(builtin, "WHEEL_SHA256", hashlib.file_digest(file, "sha256").hexdigest())
-    monkeypatch.setenv(builtin.CACHE_VARIABLE, str(tmp_path / "cache"))
-    monkeypatch.setenv(builtin.WHEEL_VARIABLE, str(wheel))
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    monkeypatch.setattr(builtin, "WHEEL", builtin.WHEEL._replace(sha256=sha256))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(builtin.WHEEL.variable, str(wheel))
     found = builtin.gguf_path()
     assert found.is_relative_to(tmp_path / "cache")
     assert found.stat().st_size == cached.stat().st_size
