@@ -1,0 +1,456 @@
+"""τ²-bench result files, in all the shapes that its versions have written.
+
+One `results.json` with everything; a folder with `results.json` and `simulations/<id>.json`; a list of simulations; one
+simulation. Only the fields that are needed are named, so that the bulk of a file, the alternatives of each token, is
+passed over without becoming objects. τ² itself is not needed (PyPI's `tau2` is about chemistry).
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+
+from howsure.studies.trajectories.lenient import Loss, decode_leniently, place_of, with_numbers_only
+from howsure.studies.trajectories.turns import (
+    ACTORS,
+    GREETING,
+    UNREADABLE,
+    Draft,
+    Loaded,
+    Mark,
+    Problem,
+    Said,
+    Trajectory,
+    Turn,
+    control_words,
+    kind_of,
+    reason_without_logprobs,
+    settle,
+)
+
+NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded", "unexpected_error"})
+"""Ends of runs that never came to anything that could be judged; τ² leaves them out of its own figures."""
+
+LEADING_BYTES = 4096
+"""How far into a file its first character is looked for; copying all of it without its leading space takes time."""
+
+SHOWN_LOSSES = 5
+"""Sentences about one file; the rest are counted."""
+
+
+class Number(msgspec.Struct, frozen=True, gc=False):
+    """A token, of which only this is needed."""
+
+    logprob: float
+
+
+class Spelled(msgspec.Struct, frozen=True, gc=False):
+    """A token that is to be shown as well."""
+
+    token: str
+    logprob: float
+
+
+_LOGPROB = attrgetter("logprob")
+TokenT = TypeVar("TokenT", Number, Spelled)
+
+
+class Logprobs(msgspec.Struct, Generic[TokenT], frozen=True):
+    content: list[TokenT] | None = None
+
+
+class Choice(msgspec.Struct, Generic[TokenT], frozen=True):
+    logprobs: Logprobs[TokenT] | None = None
+
+
+class RawData(msgspec.Struct, Generic[TokenT], frozen=True):
+    """What the provider answered; older versions kept the choice alone."""
+
+    logprobs: Logprobs[TokenT] | None = None
+    choices: list[Choice[TokenT]] | None = None
+
+
+class Function(msgspec.Struct):
+    name: str = ""
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class ToolCall(msgspec.Struct):
+    """In τ²'s form, or in OpenAI's with its `function`."""
+
+    name: str | None = None
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+    function: Function | None = None
+
+
+class ToolMessage(msgspec.Struct):
+    content: str | None = None
+    error: bool | None = None
+
+
+class Message(msgspec.Struct, Generic[TokenT]):
+    role: str
+    content: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    turn_idx: int | None = None
+    logprobs: Logprobs[TokenT] | None = None
+    raw_data: RawData[TokenT] | None = None
+    error: bool | None = None
+    errors: list[str] | None = None
+    tool_messages: list[ToolMessage] | None = None
+
+
+class ReviewError(msgspec.Struct):
+    turn_idx: int | None = None
+    source: str | None = None
+    severity: str | None = None
+
+
+class Review(msgspec.Struct):
+    errors: list[ReviewError] | None = None
+
+
+class RewardInfo(msgspec.Struct):
+    reward: float | None = None
+
+
+class Simulation(msgspec.Struct, Generic[TokenT]):
+    id: str | int | None = None
+    task_id: str | int | None = None
+    trial: int | None = None
+    termination_reason: str | None = None
+    reward_info: RewardInfo | None = None
+    messages: list[Message[TokenT]] | msgspec.UnsetType | None = msgspec.UNSET
+    ticks: list[msgspec.Raw] | None = None
+    review: Review | None = None
+    user_only_review: Review | None = None
+
+
+class AgentInfo(msgspec.Struct):
+    llm: str | None = None
+
+
+class EnvironmentInfo(msgspec.Struct):
+    domain_name: str | None = None
+
+
+class Info(msgspec.Struct):
+    agent_info: AgentInfo | None = None
+    environment_info: EnvironmentInfo | None = None
+
+
+class Task(msgspec.Struct):
+    id: str | int | None = None
+    ticket: str | None = None
+
+
+class IndexEntry(msgspec.Struct):
+    id: str
+
+
+class File(Simulation[TokenT], Generic[TokenT]):
+    """A whole file; or one simulation, which has the same fields at its top."""
+
+    timestamp: str | None = None
+    info: Info | None = None
+    tasks: list[Task] | None = None
+    simulations: list[Simulation[TokenT]] | msgspec.UnsetType | None = msgspec.UNSET
+    simulation_index: list[IndexEntry] | None = None
+
+
+class Listed(msgspec.Struct, Generic[TokenT]):
+    """A bare list of simulations, under the name that it would have in a file."""
+
+    simulations: list[Simulation[TokenT]]
+
+
+def read_tau2(data: bytes, source: str, *, with_tokens: bool = False, about: File[Any] | None = None) -> Loaded:
+    """All simulations of one file; `about` has the info and the tasks of a folder that this file is one part of.
+
+    Whatever is damaged is left out with a sentence, and the rest is read.
+    """
+    with _no_garbage_collection():
+        file, losses, problems = _decode(data, source, Spelled if with_tokens else Number)
+        if file is None:
+            return Loaded(source, len(data), None, [], problems)
+        return _loaded(file, about or file, losses, problems, source, len(data))
+
+
+def read_about(data: bytes, source: str) -> tuple[File[Any] | None, list[Problem]]:
+    """What a folder's results.json says about all simulations beside it."""
+    file, losses, problems = _decode(data, source, Number)
+    return file, problems + _sentences(losses, source)
+
+
+def is_tau2(data: bytes) -> bool:
+    """Whether a sound JSON file looks like one of τ²'s; a damaged one does, so that somebody hears of it."""
+    try:
+        found = msgspec.json.decode(data, type=dict[str, msgspec.Raw] | list[dict[str, msgspec.Raw]])
+    except msgspec.ValidationError:
+        return False
+    except (msgspec.DecodeError, RecursionError):
+        return True
+    keys = set(found) if isinstance(found, dict) else {key for entry in found[:1] for key in entry}
+    return bool(keys & {"simulations", "simulation_index"}) or {"task_id", "messages"} <= keys
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Millions of small objects without a cycle among them: looking through them for garbage would take most time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+# -- decoding ------------------------------------------------------------------------------------------------------
+
+
+def _decode(data: bytes, source: str, token: Any) -> tuple[File[Any] | None, list[Loss], list[Problem]]:
+    """The file as far as it can be read, what was lost of it, or the sentence why there is nothing."""
+    if not data or data.isspace():
+        return None, [], [_whole(source, "empty", f"is empty ({len(data)} bytes); delete it, or write it again")]
+    try:
+        return (*_typed(data, token), [])
+    except RecursionError:
+        return None, [], [_whole(source, "malformed", "is nested too deeply to be a results file; check what wrote it")]
+    except msgspec.DecodeError as error:
+        mended = with_numbers_only(data)
+        if mended is None:
+            remedy = "restore the file, or let the run that writes it finish"
+            return None, [], [_whole(source, "malformed", f"is no whole JSON file: {error}; {remedy}")]
+    file, losses = _typed(mended, token)
+    return file, [loss._replace(why=_about_numbers(loss.why)) for loss in losses], []
+
+
+def _about_numbers(why: str) -> str:
+    return why.replace("Expected `float`, got `str`", "NaN or Infinity stands where a number should")
+
+
+def _typed(data: bytes, token: Any) -> tuple[File[Any] | None, list[Loss]]:
+    if data[:LEADING_BYTES].lstrip()[:1] == b"[":
+        listed, losses = decode_leniently(b'{"simulations":' + data + b"}", Listed[token])
+        return (None if listed is None else File(simulations=listed.simulations)), losses
+    return decode_leniently(data, File[token])
+
+
+def _whole(source: str, reason: str, what: str) -> Problem:
+    return Problem(source, reason, f"{source} {what}")
+
+
+def _sentences(losses: Sequence[Loss], source: str) -> list[Problem]:
+    shown = [Problem(source, UNREADABLE, f"{source}: {loss.why}; that part is left out") for loss in losses]
+    if len(shown) <= SHOWN_LOSSES:
+        return shown
+    more = len(shown) - SHOWN_LOSSES
+    return [*shown[:SHOWN_LOSSES], Problem(source, UNREADABLE, f"{source}: {more:,} more parts cannot be read")]
+
+
+# -- simulations ---------------------------------------------------------------------------------------------------
+
+
+def _loaded(
+    file: File[Any], about: File[Any], losses: list[Loss], problems: list[Problem], source: str, size: int
+) -> Loaded:
+    simulations = _simulations(file)
+    if simulations is None:
+        if not losses:
+            expected = "expected `simulations`, a list of them, or one with its `messages`"
+            problems = [*problems, _whole(source, "no_simulations", f"holds no simulations: {expected}")]
+        return Loaded(source, size, file.timestamp, [], problems + _sentences(losses, source))
+    openings = {str(task.id): task.ticket for task in about.tasks or () if task is not None}
+    drafts: list[Draft] = []
+    trajectories = []
+    for path, index, simulation in simulations:
+        broken = {loss.path[len(path) + 1] for loss in losses if loss.path[: len(path) + 1] == (*path, "messages")
+                  and len(loss.path) > len(path) + 1}  # fmt: skip
+        trajectory, found = _trajectory(simulation, index, path, about, broken, source)
+        trajectory.opening = _opening(trajectory) or openings.get(trajectory.task_id)
+        trajectories.append(trajectory)
+        drafts += found
+    problems = problems + _sentences(losses, source) + settle(drafts, source) + _unsupported(trajectories)
+    return Loaded(source, size, about.timestamp, trajectories, problems)
+
+
+def _simulations(file: File[Any]) -> list[tuple[tuple[str | int, ...], int, Simulation[Any]]] | None:
+    if isinstance(file.simulations, list):
+        found = enumerate(file.simulations)
+        return [(("simulations", i), i, simulation) for i, simulation in found if simulation is not None]
+    if file.messages is not msgspec.UNSET or file.ticks:
+        return [((), 0, file)]
+    return None
+
+
+def _unsupported(trajectories: Iterable[Trajectory]) -> list[Problem]:
+    return [
+        Problem(one.source, "unsupported", f"{one.source}: simulation {one.id}: {one.unsupported}")
+        for one in trajectories
+        if one.unsupported is not None
+    ]
+
+
+def _trajectory(
+    simulation: Simulation[Any],
+    index: int,
+    path: tuple[str | int, ...],
+    about: File[Any],
+    broken: set[str | int],
+    source: str,
+) -> tuple[Trajectory, list[Draft]]:
+    info = about.info
+    trajectory = Trajectory(
+        source=source,
+        index=index,
+        id=str(simulation.id) if simulation.id is not None else f"simulation {index}",
+        task_id=str(simulation.task_id) if simulation.task_id is not None else f"simulation {index}",
+        trial=simulation.trial,
+        domain=info.environment_info.domain_name if info and info.environment_info else None,
+        agent=info.agent_info.llm if info and info.agent_info else None,
+        termination=simulation.termination_reason,
+    )
+    trajectory.reward, trajectory.reward_missing = _reward(simulation)
+    messages = simulation.messages if isinstance(simulation.messages, list) else None
+    if messages is None:
+        trajectory.unsupported = _no_messages(simulation)
+        return trajectory, []
+    drafts = _fill(trajectory, messages, path, broken)
+    trajectory.marks = tuple(_marks(trajectory, simulation, messages))
+    return trajectory, drafts
+
+
+def _no_messages(simulation: Simulation[Any]) -> str:
+    if simulation.ticks:
+        return (
+            f"a voice run of {len(simulation.ticks):,} ticks without messages, which is not supported: "
+            "its speech has no tokens to be unsure about"
+        )
+    return "it has no messages"
+
+
+def _reward(simulation: Simulation[Any]) -> tuple[float | None, str | None]:
+    if simulation.termination_reason in NOT_EVALUABLE:
+        return None, "not_evaluable"
+    reward = simulation.reward_info.reward if simulation.reward_info is not None else None
+    return reward, None if reward is not None else "no_reward"
+
+
+def _fill(
+    trajectory: Trajectory, messages: Sequence[Message[Any] | None], path: tuple[str | int, ...], broken: set[str | int]
+) -> list[Draft]:
+    """Turns, what else was said, and the drafts of the turns."""
+    skipped: Counter[str] = Counter()
+    drafts = []
+    for i, message in enumerate(messages):
+        if message is None:
+            skipped["unreadable"] += 1
+            continue
+        actor = ACTORS.get(message.role)
+        if actor is None:
+            skipped[message.role] += 1
+            trajectory.said += [Said(message.role, text) for text in _heard(message) if text]
+            continue
+        turn = _turn(message, len(trajectory.turns) + 1, i)
+        trajectory.turns.append(turn)
+        trajectory.said.append(Said(message.role, turn.text, turn.number))
+        place, found = _logprobs(message)
+        if not found:
+            turn.reason = UNREADABLE if i in broken else reason_without_logprobs(turn, scripted=_scripted(message))
+        drafts.append(_draft(turn, found, place_of((*path, "messages", i)) + place))
+    trajectory.skipped = dict(skipped)
+    return drafts
+
+
+def _turn(message: Message[Any], number: int, index: int) -> Turn:
+    content = message.content or ""
+    calls = tuple(_call(call) for call in message.tool_calls or () if call is not None)
+    return Turn(
+        number=number,
+        actor=ACTORS[message.role],
+        role=message.role,
+        kind=kind_of(content, calls),
+        message_index=index,
+        content=content,
+        calls=calls,
+        control=control_words(content),
+    )
+
+
+def _call(call: ToolCall) -> str:
+    """`name {"argument": …}`; OpenAI writes the arguments as a text that holds JSON."""
+    name, arguments = call.name, bytes(call.arguments)
+    if name is None and call.function is not None:
+        name, arguments = call.function.name, bytes(call.function.arguments)
+    text = msgspec.json.decode(arguments)
+    shown = text if isinstance(text, str) else msgspec.json.encode(text).decode("utf-8")
+    return f"{name or 'tool'} {shown}"
+
+
+def _heard(message: Message[Any]) -> list[str]:
+    """What tools or the system said; several tools may answer in one message."""
+    parts = [message.content, *(part.content for part in message.tool_messages or () if part is not None)]
+    return [part for part in parts if part]
+
+
+def _scripted(message: Message[Any]) -> bool:
+    return message.role == "assistant" and message.raw_data is None and (message.content or "").strip() == GREETING
+
+
+def _logprobs(message: Message[Any]) -> tuple[str, list[Any] | None]:
+    """Where the log-probabilities of a message are, and these, from the first of the three places that has any."""
+    if message.logprobs is not None and message.logprobs.content:
+        return ".logprobs.content", message.logprobs.content
+    raw = message.raw_data
+    if raw is not None and raw.logprobs is not None and raw.logprobs.content:
+        return ".raw_data.logprobs.content", raw.logprobs.content
+    first = raw.choices[0] if raw is not None and raw.choices else None
+    if first is not None and first.logprobs is not None and first.logprobs.content:
+        return ".raw_data.choices[0].logprobs.content", first.logprobs.content
+    return "", None
+
+
+def _draft(turn: Turn, found: list[Any] | None, place: str) -> Draft:
+    if not found:
+        return Draft(turn, None, None, place)
+    tokens = [token.token for token in found] if isinstance(found[0], Spelled) else None
+    return Draft(turn, np.fromiter(map(_LOGPROB, found), dtype=np.float64, count=len(found)), tokens, place)
+
+
+def _opening(trajectory: Trajectory) -> str | None:
+    return next((turn.content for turn in trajectory.turns if turn.actor == "user" and turn.kind == "text"), None)
+
+
+# -- what is known to have gone wrong ------------------------------------------------------------------------------
+
+
+def _marks(
+    trajectory: Trajectory, simulation: Simulation[Any], messages: Sequence[Message[Any] | None]
+) -> Iterator[Mark]:
+    """A tool's error belongs to the turn that called it, which is the last one before it."""
+    number_at = {turn.message_index: turn.number for turn in trajectory.turns}
+    last = None
+    for i, message in enumerate(messages):
+        if message is None:
+            continue
+        last = number_at.get(i, last)
+        if last is None:
+            continue
+        if i in number_at and message.errors:
+            yield Mark("format_error", last)
+        if message.error or any(part is not None and part.error for part in message.tool_messages or ()):
+            yield Mark("tool_error", last)
+    by_turn_idx = {m.turn_idx: number_at[i] for i, m in enumerate(messages) if m is not None and i in number_at}
+    for review, default in ((simulation.review, "unknown"), (simulation.user_only_review, "user")):
+        for error in (review.errors or ()) if review is not None else ():
+            number = by_turn_idx.get(error.turn_idx) if error is not None and error.turn_idx is not None else None
+            if number is not None:
+                yield Mark(f"review_{error.source or default}_error", number, error.severity)

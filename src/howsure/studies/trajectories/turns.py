@@ -1,0 +1,242 @@
+"""What a log becomes: trajectories of turns, whatever format it was written in.
+
+A turn is one message of the agent or of the user, numbered from 1 in the order of the conversation. What tools and
+systems say is no turn; it is heard, and kept as what a turn answers to. A reader gives `Draft`s, and `settle` turns the
+log-probabilities of a whole file into statistics at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from howsure.errors import EvidenceError
+from howsure.measures import TurnStatistics, turn_statistics_ragged
+from howsure.measures.logprobs import check_logprobs
+
+Array = NDArray[np.float64]
+Actor = Literal["agent", "user"]
+Kind = Literal["text", "tool_call", "empty"]
+
+ACTORS: dict[str, Actor] = {"assistant": "agent", "user": "user"}
+"""The roles that take turns, and who that is."""
+
+GREETING = "Hi! How can I help you today?"
+"""What τ² lets every agent begin with; no model wrote it, so that nobody was unsure about it."""
+
+CONTROL_WORDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
+"""What a user simulator, or an agent on its own, writes to end the conversation."""
+
+MOST_TOKENS_IN_A_TURN = 2_000_000
+"""More than any model writes in one answer. Such a turn is measured like others, and reported."""
+
+SUCCESS_REWARD = 1.0 - 1e-6
+"""τ² itself counts a run as solved from here on."""
+
+# Why a turn has no score.
+SCRIPTED, TOOL_CALL, NO_LOGPROBS = "scripted", "tool_call", "no_logprobs"
+EMPTY_MESSAGE, UNREADABLE, IMPOSSIBLE, CONTROL_ONLY = "empty_message", "unreadable", "impossible_token", "control_word"
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One message, of whoever it was, as text; `turn` is its number where it is a turn."""
+
+    role: str
+    text: str
+    turn: int | None = None
+
+
+class Turn(msgspec.Struct):
+    """One message of the agent or the user, and how sure its writer was.
+
+    `statistics` is None where nothing is known, and `reason` then says why, in one word to be counted by.
+    `drift` and `gap` are the distances of `distances.py`, None where they were not asked for or cannot be had.
+    """
+
+    number: int
+    actor: Actor
+    role: str
+    kind: Kind
+    message_index: int
+    content: str = ""
+    calls: tuple[str, ...] = ()
+    control: tuple[str, ...] = ()
+    statistics: TurnStatistics | None = None
+    reason: str | None = None
+    detail: str | None = None
+    scored_by: str | None = None
+    """`log`, or the name of the model that read the conversation again."""
+    tokens: list[dict[str, Any]] | None = None
+    drift: float | None = None
+    gap: float | None = None
+
+    @property
+    def uncertainty_nats(self) -> float | None:
+        """U_i; infinite where a token had probability zero."""
+        return None if self.statistics is None else self.statistics.normalized_entropy
+
+    @property
+    def text(self) -> str:
+        """All that was said: the words, and the calls of tools."""
+        return "\n".join(part for part in (self.content.strip(), *self.calls) if part)
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Something known to have gone wrong at a turn: a tool's error, a message of bad form, a reviewer's word."""
+
+    kind: str
+    turn: int
+    severity: str | None = None
+
+
+class Trajectory(msgspec.Struct):
+    """One simulation: who said what, how sure they were, and how it ended.
+
+    `reward` is None where the log has none, or where the run was never fit to be judged; `reward_missing` says which.
+    """
+
+    source: str
+    index: int
+    id: str
+    task_id: str
+    trial: int | None = None
+    domain: str | None = None
+    agent: str | None = None
+    reward: float | None = None
+    reward_missing: str | None = None
+    termination: str | None = None
+    turns: list[Turn] = []
+    said: list[Said] = []
+    marks: tuple[Mark, ...] = ()
+    skipped: dict[str, int] = {}
+    """Messages that are no turns, by role."""
+    opening: str | None = None
+    """What the conversation is about, in the words of whoever brought it."""
+    unsupported: str | None = None
+    """Why there are no turns where there should be some."""
+
+    @property
+    def failed(self) -> bool | None:
+        return None if self.reward is None else self.reward < SUCCESS_REWARD
+
+    @property
+    def message_count(self) -> int:
+        return len(self.turns) + sum(self.skipped.values())
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What could not be read: one sentence with file, place and remedy, and a word to be counted by."""
+
+    source: str
+    reason: str
+    sentence: str
+
+
+class Loaded(msgspec.Struct):
+    """What came of one file."""
+
+    source: str
+    byte_count: int
+    timestamp: str | None
+    trajectories: list[Trajectory]
+    problems: list[Problem]
+    passed_over: str | None = None
+    """Why this file is none of ours, where it was found in a folder and simply is something else."""
+
+
+class Draft(NamedTuple):
+    """A turn and the log-probabilities that its log holds, None where it holds none."""
+
+    turn: Turn
+    logprobs: Array | None
+    tokens: Sequence[str] | None = None
+    place: str = ""
+    """Where the log-probabilities stand in their file, to be named if they are none."""
+
+
+def control_words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in CONTROL_WORDS if word in text) if "###" in text else ()
+
+
+def without_control_words(text: str) -> str:
+    for word in CONTROL_WORDS:
+        text = text.replace(word, "")
+    return text.strip()
+
+
+def kind_of(content: str, calls: Sequence[str]) -> Kind:
+    if calls:
+        return "tool_call"
+    return "text" if content.strip() else "empty"
+
+
+def reason_without_logprobs(turn: Turn, *, scripted: bool) -> str:
+    """Why a turn that carries no log-probabilities has none."""
+    if scripted:
+        return SCRIPTED
+    if turn.kind == "empty":
+        return EMPTY_MESSAGE
+    return TOOL_CALL if turn.kind == "tool_call" else NO_LOGPROBS
+
+
+def settle(drafts: Sequence[Draft], source: str) -> list[Problem]:
+    """Give each turn the statistics of its log-probabilities, all at once; what is no log-probability is a problem."""
+    there = [draft for draft in drafts if draft.logprobs is not None and len(draft.logprobs)]
+    if not there:
+        return []
+    flat = np.concatenate([draft.logprobs for draft in there if draft.logprobs is not None])
+    starts = np.concatenate([[0], np.cumsum([len(draft.logprobs) for draft in there if draft.logprobs is not None])])
+    bad = [i for i in range(len(there)) if _is_bad(flat[starts[i] : starts[i + 1]])] if _is_bad(flat) else []
+    problems = [_refuse(there[i], flat[starts[i] : starts[i + 1]], source) for i in bad]
+    for i in bad:
+        flat[starts[i] : starts[i + 1]] = 0.0  # these turns get no statistics; the others are counted together
+    columns = turn_statistics_ragged(flat, starts)
+    for i, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        if there[i].turn.reason != UNREADABLE:
+            problems += _measure(there[i], row, source)
+    return problems
+
+
+def _is_bad(values: Array) -> bool:
+    try:
+        check_logprobs(values)
+    except EvidenceError:
+        return True
+    return False
+
+
+def _refuse(draft: Draft, values: Array, source: str) -> Problem:
+    try:
+        check_logprobs(values, draft.place or f"turn {draft.turn.number}")
+    except EvidenceError as error:
+        draft.turn.reason, draft.turn.detail = UNREADABLE, str(error)
+    return Problem(source, UNREADABLE, f"{source}: {draft.turn.detail}; this turn has no score")
+
+
+def _measure(draft: Draft, row: tuple[Any, ...], source: str) -> list[Problem]:
+    mean, total, count, least, most, std, probability = row
+    turn = draft.turn
+    turn.statistics = TurnStatistics(mean, total, count, least, most, None if std != std else std, probability)
+    turn.scored_by, turn.reason = turn.scored_by or "log", None
+    if draft.tokens is not None and draft.logprobs is not None:
+        turn.tokens = token_rows(draft.tokens, draft.logprobs)
+    if count <= MOST_TOKENS_IN_A_TURN:
+        return []
+    sentence = (
+        f"{source}: {draft.place or f'turn {turn.number}'} has {count:,} tokens, more than any model writes at once"
+    )
+    return [Problem(source, "endless_turn", f"{sentence}; it is measured, but look at what wrote it")]
+
+
+def token_rows(tokens: Sequence[str], logprobs: ArrayLike) -> list[dict[str, Any]]:
+    """Token by token, under the names that `calculate_token_level_uncertainties` gives them."""
+    values = check_logprobs(logprobs)
+    rows = zip(tokens, values.tolist(), np.exp(values).tolist(), strict=True)
+    return [
+        {"token": token, "probability": probability, "neg_log_likelihood": None if value == -np.inf else 0.0 - value}
+        for token, value, probability in rows
+    ]
