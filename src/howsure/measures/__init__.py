@@ -9,6 +9,7 @@ from howsure.measures.calibration import (
     smooth_ece,
 )
 from howsure.measures.choices import ChoiceScores, NormalisedChoices, choice_scores, normalised_choices
+from howsure.measures.distances import cosine_distance, inference_gap, inquiry_drift
 from howsure.measures.entropy import (
     cross_entropy_nats,
     entropy_from_logprobs_nats,
@@ -72,6 +73,7 @@ __all__ = [
     "brier_score",
     "check_logprobs",
     "choice_scores",
+    "cosine_distance",
     "cross_entropy_nats",
     "e_aurc",
     "entropy_from_logprobs_nats",
@@ -80,6 +82,8 @@ __all__ = [
     "expected_calibration_error",
     "fieller_set",
     "grassberger_entropy_nats",
+    "inference_gap",
+    "inquiry_drift",
     "kl_nats",
     "log_loss",
     "mcnemar_exact",
