@@ -7,31 +7,43 @@ passed over without becoming objects. τ² itself is not needed (PyPI's `tau2` i
 
 from __future__ import annotations
 
-import gc
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
-import numpy as np
 
-from howsure.studies.trajectories.lenient import Loss, decode_leniently, place_of, with_numbers_only
+from howsure.studies.trajectories.lenient import Loss, decode_leniently, place_of
+from howsure.studies.trajectories.messages import (
+    FORMAT_ERROR,
+    TOOL_ERROR,
+    Logprobs,
+    Number,
+    RawData,
+    Spelled,
+    Spoken,
+    TokenT,
+    ToolCall,
+    about_file,
+    about_losses,
+    calls_of,
+    decode_mended,
+    fill,
+    is_greeting,
+    logprobs_of,
+    no_garbage_collection,
+    opening_of,
+    spellings_of,
+    values_of,
+)
 from howsure.studies.trajectories.turns import (
     ACTORS,
-    GREETING,
+    SCRIPTED,
     UNREADABLE,
     Draft,
     Loaded,
     Mark,
     Problem,
-    Said,
     Trajectory,
-    Turn,
-    control_words,
-    kind_of,
-    reason_without_logprobs,
     settle,
 )
 
@@ -40,54 +52,6 @@ NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded", "u
 
 LEADING_BYTES = 4096
 """How far into a file its first character is looked for; copying all of it without its leading space takes time."""
-
-SHOWN_LOSSES = 5
-"""Sentences about one file; the rest are counted."""
-
-
-class Number(msgspec.Struct, frozen=True, gc=False):
-    """A token, of which only this is needed."""
-
-    logprob: float
-
-
-class Spelled(msgspec.Struct, frozen=True, gc=False):
-    """A token that is to be shown as well."""
-
-    token: str
-    logprob: float
-
-
-_LOGPROB = attrgetter("logprob")
-TokenT = TypeVar("TokenT", Number, Spelled)
-
-
-class Logprobs(msgspec.Struct, Generic[TokenT], frozen=True):
-    content: list[TokenT] | None = None
-
-
-class Choice(msgspec.Struct, Generic[TokenT], frozen=True):
-    logprobs: Logprobs[TokenT] | None = None
-
-
-class RawData(msgspec.Struct, Generic[TokenT], frozen=True):
-    """What the provider answered; older versions kept the choice alone."""
-
-    logprobs: Logprobs[TokenT] | None = None
-    choices: list[Choice[TokenT]] | None = None
-
-
-class Function(msgspec.Struct):
-    name: str = ""
-    arguments: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class ToolCall(msgspec.Struct):
-    """In τ²'s form, or in OpenAI's with its `function`."""
-
-    name: str | None = None
-    arguments: msgspec.Raw = msgspec.Raw(b"{}")
-    function: Function | None = None
 
 
 class ToolMessage(msgspec.Struct):
@@ -176,7 +140,7 @@ def read_tau2(data: bytes, source: str, *, with_tokens: bool = False, about: Fil
 
     Whatever is damaged is left out with a sentence, and the rest is read.
     """
-    with _no_garbage_collection():
+    with no_garbage_collection():
         file, losses, problems = _decode(data, source, Spelled if with_tokens else Number)
         if file is None:
             return Loaded(source, len(data), None, [], problems)
@@ -186,7 +150,7 @@ def read_tau2(data: bytes, source: str, *, with_tokens: bool = False, about: Fil
 def read_about(data: bytes, source: str) -> tuple[File[Any] | None, list[Problem]]:
     """What a folder's results.json says about all simulations beside it."""
     file, losses, problems = _decode(data, source, Number)
-    return file, problems + _sentences(losses, source)
+    return file, problems + about_losses(losses, source)
 
 
 def is_tau2(data: bytes) -> bool:
@@ -201,40 +165,21 @@ def is_tau2(data: bytes) -> bool:
     return bool(keys & {"simulations", "simulation_index"}) or {"task_id", "messages"} <= keys
 
 
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Millions of small objects without a cycle among them: looking through them for garbage would take most time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 # -- decoding ------------------------------------------------------------------------------------------------------
 
 
 def _decode(data: bytes, source: str, token: Any) -> tuple[File[Any] | None, list[Loss], list[Problem]]:
     """The file as far as it can be read, what was lost of it, or the sentence why there is nothing."""
     if not data or data.isspace():
-        return None, [], [_whole(source, "empty", f"is empty ({len(data)} bytes); delete it, or write it again")]
+        return None, [], [about_file(source, "empty", f"is empty ({len(data)} bytes); delete it, or write it again")]
     try:
-        return (*_typed(data, token), [])
+        return (*decode_mended(data, lambda data: _typed(data, token)), [])
     except RecursionError:
-        return None, [], [_whole(source, "malformed", "is nested too deeply to be a results file; check what wrote it")]
+        what = "is nested too deeply to be a results file; check what wrote it"
+        return None, [], [about_file(source, "malformed", what)]
     except msgspec.DecodeError as error:
-        mended = with_numbers_only(data)
-        if mended is None:
-            remedy = "restore the file, or let the run that writes it finish"
-            return None, [], [_whole(source, "malformed", f"is no whole JSON file: {error}; {remedy}")]
-    file, losses = _typed(mended, token)
-    return file, [loss._replace(why=_about_numbers(loss.why)) for loss in losses], []
-
-
-def _about_numbers(why: str) -> str:
-    return why.replace("Expected `float`, got `str`", "NaN or Infinity stands where a number should")
+        remedy = "restore the file, or let the run that writes it finish"
+        return None, [], [about_file(source, "malformed", f"is no whole JSON file: {error}; {remedy}")]
 
 
 def _typed(data: bytes, token: Any) -> tuple[File[Any] | None, list[Loss]]:
@@ -242,18 +187,6 @@ def _typed(data: bytes, token: Any) -> tuple[File[Any] | None, list[Loss]]:
         listed, losses = decode_leniently(b'{"simulations":' + data + b"}", Listed[token])
         return (None if listed is None else File(simulations=listed.simulations)), losses
     return decode_leniently(data, File[token])
-
-
-def _whole(source: str, reason: str, what: str) -> Problem:
-    return Problem(source, reason, f"{source} {what}")
-
-
-def _sentences(losses: Sequence[Loss], source: str) -> list[Problem]:
-    shown = [Problem(source, UNREADABLE, f"{source}: {loss.why}; that part is left out") for loss in losses]
-    if len(shown) <= SHOWN_LOSSES:
-        return shown
-    more = len(shown) - SHOWN_LOSSES
-    return [*shown[:SHOWN_LOSSES], Problem(source, UNREADABLE, f"{source}: {more:,} more parts cannot be read")]
 
 
 # -- simulations ---------------------------------------------------------------------------------------------------
@@ -266,8 +199,8 @@ def _loaded(
     if simulations is None:
         if not losses:
             expected = "expected `simulations`, a list of them, or one with its `messages`"
-            problems = [*problems, _whole(source, "no_simulations", f"holds no simulations: {expected}")]
-        return Loaded(source, size, file.timestamp, [], problems + _sentences(losses, source))
+            problems = [*problems, about_file(source, "no_simulations", f"holds no simulations: {expected}")]
+        return Loaded(source, size, file.timestamp, [], problems + about_losses(losses, source))
     openings = {str(task.id): task.ticket for task in about.tasks or () if task is not None}
     drafts: list[Draft] = []
     trajectories = []
@@ -275,10 +208,10 @@ def _loaded(
         broken = {loss.path[len(path) + 1] for loss in losses if loss.path[: len(path) + 1] == (*path, "messages")
                   and len(loss.path) > len(path) + 1}  # fmt: skip
         trajectory, found = _trajectory(simulation, index, path, about, broken, source)
-        trajectory.opening = _opening(trajectory) or openings.get(trajectory.task_id)
+        trajectory.opening = opening_of(trajectory) or openings.get(trajectory.task_id)
         trajectories.append(trajectory)
         drafts += found
-    problems = problems + _sentences(losses, source) + settle(drafts, source) + _unsupported(trajectories)
+    problems = problems + about_losses(losses, source) + settle(drafts, source) + _unsupported(trajectories)
     return Loaded(source, size, about.timestamp, trajectories, problems)
 
 
@@ -323,8 +256,8 @@ def _trajectory(
     if messages is None:
         trajectory.unsupported = _no_messages(simulation)
         return trajectory, []
-    drafts = _fill(trajectory, messages, path, broken)
-    trajectory.marks = tuple(_marks(trajectory, simulation, messages))
+    drafts = fill(trajectory, _spoken(messages, path, broken))
+    trajectory.marks += tuple(_reviewed(trajectory, simulation, messages))
     return trajectory, drafts
 
 
@@ -344,110 +277,45 @@ def _reward(simulation: Simulation[Any]) -> tuple[float | None, str | None]:
     return reward, None if reward is not None else "no_reward"
 
 
-def _fill(
-    trajectory: Trajectory, messages: Sequence[Message[Any] | None], path: tuple[str | int, ...], broken: set[str | int]
-) -> list[Draft]:
-    """Turns, what else was said, and the drafts of the turns."""
-    skipped: Counter[str] = Counter()
-    drafts = []
+def _spoken(
+    messages: Iterable[Message[Any] | None], path: tuple[str | int, ...], broken: set[str | int]
+) -> Iterator[Spoken | None]:
     for i, message in enumerate(messages):
         if message is None:
-            skipped["unreadable"] += 1
+            yield None
             continue
-        actor = ACTORS.get(message.role)
-        if actor is None:
-            skipped[message.role] += 1
-            trajectory.said += [Said(message.role, text) for text in _heard(message) if text]
-            continue
-        turn = _turn(message, len(trajectory.turns) + 1, i)
-        trajectory.turns.append(turn)
-        trajectory.said.append(Said(message.role, turn.text, turn.number))
-        place, found = _logprobs(message)
-        if not found:
-            turn.reason = UNREADABLE if i in broken else reason_without_logprobs(turn, scripted=_scripted(message))
-        drafts.append(_draft(turn, found, place_of((*path, "messages", i)) + place))
-    trajectory.skipped = dict(skipped)
-    return drafts
-
-
-def _turn(message: Message[Any], number: int, index: int) -> Turn:
-    content = message.content or ""
-    calls = tuple(_call(call) for call in message.tool_calls or () if call is not None)
-    return Turn(
-        number=number,
-        actor=ACTORS[message.role],
-        role=message.role,
-        kind=kind_of(content, calls),
-        message_index=index,
-        content=content,
-        calls=calls,
-        control=control_words(content),
-    )
-
-
-def _call(call: ToolCall) -> str:
-    """`name {"argument": …}`; OpenAI writes the arguments as a text that holds JSON."""
-    name, arguments = call.name, bytes(call.arguments)
-    if name is None and call.function is not None:
-        name, arguments = call.function.name, bytes(call.function.arguments)
-    text = msgspec.json.decode(arguments)
-    shown = text if isinstance(text, str) else msgspec.json.encode(text).decode("utf-8")
-    return f"{name or 'tool'} {shown}"
-
-
-def _heard(message: Message[Any]) -> list[str]:
-    """What tools or the system said; several tools may answer in one message."""
-    parts = [message.content, *(part.content for part in message.tool_messages or () if part is not None)]
-    return [part for part in parts if part]
+        place, found = logprobs_of(message.logprobs, message.raw_data)
+        yield Spoken(
+            role=message.role,
+            content=message.content or "",
+            calls=calls_of(message.tool_calls),
+            logprobs=values_of(found),
+            tokens=spellings_of(found),
+            place=place_of((*path, "messages", i)) + place,
+            missing=UNREADABLE if i in broken else SCRIPTED if _scripted(message) else None,
+            faults=_faults(message),
+            answers=[part.content for part in message.tool_messages or () if part is not None and part.content],
+        )
 
 
 def _scripted(message: Message[Any]) -> bool:
-    return message.role == "assistant" and message.raw_data is None and (message.content or "").strip() == GREETING
-
-
-def _logprobs(message: Message[Any]) -> tuple[str, list[Any] | None]:
-    """Where the log-probabilities of a message are, and these, from the first of the three places that has any."""
-    if message.logprobs is not None and message.logprobs.content:
-        return ".logprobs.content", message.logprobs.content
-    raw = message.raw_data
-    if raw is not None and raw.logprobs is not None and raw.logprobs.content:
-        return ".raw_data.logprobs.content", raw.logprobs.content
-    first = raw.choices[0] if raw is not None and raw.choices else None
-    if first is not None and first.logprobs is not None and first.logprobs.content:
-        return ".raw_data.choices[0].logprobs.content", first.logprobs.content
-    return "", None
-
-
-def _draft(turn: Turn, found: list[Any] | None, place: str) -> Draft:
-    if not found:
-        return Draft(turn, None, None, place)
-    tokens = [token.token for token in found] if isinstance(found[0], Spelled) else None
-    return Draft(turn, np.fromiter(map(_LOGPROB, found), dtype=np.float64, count=len(found)), tokens, place)
-
-
-def _opening(trajectory: Trajectory) -> str | None:
-    return next((turn.content for turn in trajectory.turns if turn.actor == "user" and turn.kind == "text"), None)
+    return message.raw_data is None and is_greeting(message.role, message.content or "")
 
 
 # -- what is known to have gone wrong ------------------------------------------------------------------------------
 
 
-def _marks(
+def _faults(message: Message[Any]) -> tuple[str, ...]:
+    ill_formed = message.role in ACTORS and bool(message.errors)
+    failed = message.error or any(part is not None and part.error for part in message.tool_messages or ())
+    return (FORMAT_ERROR,) * ill_formed + (TOOL_ERROR,) * bool(failed)
+
+
+def _reviewed(
     trajectory: Trajectory, simulation: Simulation[Any], messages: Sequence[Message[Any] | None]
 ) -> Iterator[Mark]:
-    """A tool's error belongs to the turn that called it, which is the last one before it."""
+    """What reviewers found; they name a turn by the number that τ² gave it."""
     number_at = {turn.message_index: turn.number for turn in trajectory.turns}
-    last = None
-    for i, message in enumerate(messages):
-        if message is None:
-            continue
-        last = number_at.get(i, last)
-        if last is None:
-            continue
-        if i in number_at and message.errors:
-            yield Mark("format_error", last)
-        if message.error or any(part is not None and part.error for part in message.tool_messages or ()):
-            yield Mark("tool_error", last)
     by_turn_idx = {m.turn_idx: number_at[i] for i, m in enumerate(messages) if m is not None and i in number_at}
     for review, default in ((simulation.review, "unknown"), (simulation.user_only_review, "user")):
         for error in (review.errors or ()) if review is not None else ():
