@@ -7,6 +7,7 @@ log-probabilities of a whole file into statistics at once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -77,6 +78,8 @@ class Turn(msgspec.Struct):
     @property
     def uncertainty_nats(self) -> float | None:
         """U_i; infinite where a token had probability zero."""
+        if self.reason == IMPOSSIBLE:
+            return math.inf
         return None if self.statistics is None else self.statistics.normalized_entropy
 
     @property
@@ -103,6 +106,8 @@ class Trajectory(msgspec.Struct):
     index: int
     id: str
     task_id: str
+    set_name: str = ""
+    """The set of results that it is one of: its file, or the folder of a set in parts."""
     trial: int | None = None
     domain: str | None = None
     agent: str | None = None
@@ -218,10 +223,12 @@ def _refuse(draft: Draft, values: Array, source: str) -> Problem:
 
 
 def _measure(draft: Draft, row: tuple[Any, ...], source: str) -> list[Problem]:
-    mean, total, count, least, most, std, probability = row
-    turn = draft.turn
-    turn.statistics = TurnStatistics(mean, total, count, least, most, None if std != std else std, probability)
+    count, turn = int(row[2]), draft.turn
     turn.scored_by, turn.reason = turn.scored_by or "log", None
+    if math.isinf(row[0]):
+        turn.reason, turn.detail = IMPOSSIBLE, f"a token among {count:,} has probability zero, so that U is infinite"
+    else:
+        turn.statistics = TurnStatistics(*row)
     if draft.tokens is not None and draft.logprobs is not None:
         turn.tokens = token_rows(draft.tokens, draft.logprobs)
     if count <= MOST_TOKENS_IN_A_TURN:

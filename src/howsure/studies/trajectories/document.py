@@ -1,0 +1,135 @@
+"""Step 2 as a document: every turn with its U_i, every simulation with its means.
+
+The field names are those that analysis scripts of τ² runs already use; what they have no field for stands beside them.
+A turn without a score has `ui_score: null` and a `reason`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from howsure.studies.summary import Coverage
+from howsure.studies.trajectories.turns import Actor, Loaded, Trajectory, Turn
+
+PREVIEW_CHARACTERS = 100
+
+
+def document(loaded: Sequence[Loaded], trajectories: Sequence[Trajectory], *, verbose: bool = False) -> dict[str, Any]:
+    """Everything that was read, as JSON-safe data; `verbose` adds the statistics of each turn."""
+    stamps = {one.timestamp for one in loaded if one.trajectories and one.timestamp}
+    names = [Path(one.source).name for one in loaded if one.trajectories]
+    source = stamps.pop() if len(stamps) == 1 and len(names) == 1 else ", ".join(names)
+    return {
+        "metadata": {
+            "source_file": source,
+            "total_simulations": len(trajectories),
+            "source_files": [one.source for one in loaded if one.trajectories],
+            "coverage": coverage(trajectories).text,
+            "unit": "nats",
+        },
+        "results": [simulation_row(trajectory, verbose=verbose) for trajectory in trajectories],
+    }
+
+
+def simulation_row(trajectory: Trajectory, *, verbose: bool = False) -> dict[str, Any]:
+    return {
+        "simulation_id": trajectory.id,
+        "task_id": trajectory.task_id,
+        "trial": trajectory.trial,
+        "source": trajectory.source,
+        "reward": trajectory.reward,
+        "reward_missing": trajectory.reward_missing,
+        "termination_reason": trajectory.termination,
+        "unsupported": trajectory.unsupported,
+        "turn_count": len(trajectory.turns),
+        "uncertainty_scores": [turn_row(turn, verbose=verbose) for turn in trajectory.turns],
+        "summary": simulation_summary(trajectory),
+    }
+
+
+def turn_row(turn: Turn, *, verbose: bool = False) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "turn": turn.number,
+        "actor": turn.actor,
+        "role": turn.role,
+        "ui_score": finite(turn.uncertainty_nats),
+        "content_preview": preview(turn),
+        "kind": turn.kind,
+        "message_index": turn.message_index,
+    }
+    optional = {"reason": turn.reason, "detail": turn.detail, "inquiry_drift": turn.drift, "inference_gap": turn.gap}
+    row |= {name: value for name, value in optional.items() if value is not None}
+    if turn.control:
+        row["control_words"] = list(turn.control)
+    if turn.scored_by not in (None, "log"):
+        row["scored_by"] = turn.scored_by
+    if verbose:
+        row["statistics"] = None if turn.statistics is None else asdict(turn.statistics)
+    if turn.tokens is not None:
+        row["tokens"] = turn.tokens
+    return row
+
+
+def simulation_summary(trajectory: Trajectory) -> dict[str, Any]:
+    turns = trajectory.turns
+    counted = coverage([trajectory])
+    everyone = scores_of(turns)
+    return {
+        "mean_uncertainty_overall": mean(everyone),
+        "mean_uncertainty_agent": mean(scores_of(turns, "agent")),
+        "mean_uncertainty_user": mean(scores_of(turns, "user")),
+        "max_uncertainty_overall": finite(max(everyone, default=None)),
+        "agent_turn_count": sum(turn.actor == "agent" for turn in turns),
+        "user_turn_count": sum(turn.actor == "user" for turn in turns),
+        "tool_call_turn_count": sum(turn.kind == "tool_call" for turn in turns),
+        "scored_turn_count": counted.scored,
+        "missing": counted.missing,
+        "skipped_messages": trajectory.skipped,
+    }
+
+
+def coverage(trajectories: Iterable[Trajectory]) -> Coverage:
+    """How many turns have a score, and why the others have none. An infinite one is known, and no number."""
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    missing = Counter(turn.reason for turn in turns if turn.reason is not None)
+    return Coverage(len(turns), len(turns) - sum(missing.values()), dict(sorted(missing.items())))
+
+
+def scores_of(turns: Iterable[Turn], actor: Actor | None = None) -> list[float]:
+    """The known U_i, infinite ones among them."""
+    wanted = [turn.uncertainty_nats for turn in turns if actor is None or turn.actor == actor]
+    return [value for value in wanted if value is not None]
+
+
+def statistics(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, population standard deviation, least and most of some turns; all null where there are none."""
+    finite_only = np.array(values, dtype=np.float64)
+    known = len(values) > 0 and bool(np.isfinite(finite_only).all())
+    return {
+        "turns": len(values),
+        "mean": float(finite_only.mean()) if known else None,
+        "std": float(finite_only.std()) if known else None,
+        "min": finite(min(values, default=None)),
+        "max": finite(max(values, default=None)),
+    }
+
+
+def preview(turn: Turn) -> str:
+    text = turn.content if turn.content.strip() else turn.text
+    return text[:PREVIEW_CHARACTERS]
+
+
+def mean(values: Sequence[float]) -> float | None:
+    return finite(math.fsum(values) / len(values)) if values and all(map(math.isfinite, values)) else None
+
+
+def finite(value: float | None) -> float | None:
+    """JSON has no infinity; a turn that is infinitely unsure says so in its `reason`."""
+    return value if value is not None and math.isfinite(value) else None
