@@ -125,6 +125,21 @@ class Stretch(NamedTuple):
     unknown: NDArray[np.bool_] | None = None
 
 
+class ConversationCost(NamedTuple):
+    """What reading one conversation takes.
+
+    tokens      the whole conversation in the model's own form, frames included
+    tokens_run  those that are run, again where windows overlap
+    windows     how many stretches it is read in: one where it fits, none where no message holds any text
+    rendering   how its messages were given to the chat template: `models.framing` has the ways
+    """
+
+    tokens: int
+    tokens_run: int
+    windows: int
+    rendering: str
+
+
 class Counters(msgspec.Struct):
     """What a model has run since it was loaded, to be checked against the minimum of the design."""
 
@@ -171,6 +186,11 @@ class Model(ABC):
     @property
     def takes_chat(self) -> bool:
         """Whether the prefix of an item may be a conversation; known without loading the weights."""
+        return False
+
+    @property
+    def takes_conversations(self) -> bool:
+        """Whether a whole conversation is read at once, every message of it; known without loading the weights."""
         return False
 
     @property
@@ -253,6 +273,31 @@ class Model(ABC):
     def calls_to_read(self, passages: Sequence[Passage]) -> int:
         """How many calls of the network or server reading these together takes."""
         return len(passages)
+
+    # -- whole conversations --------------------------------------------------------------------------------------
+
+    def conversation_cost(
+        self, conversations: Sequence[Sequence[Message]], rolling: Rolling
+    ) -> list[ConversationCost | Failure]:
+        """What reading each conversation would take, or why it cannot be read; costs no weights."""
+        raise self._reads_no_conversations()
+
+    def read_conversations(
+        self, conversations: Sequence[Sequence[Message]], rolling: Rolling
+    ) -> list[list[TokenLogprobs] | Failure]:
+        """For each conversation the evidence of every message in it, in order, or the reason why it has none.
+
+        A message's evidence are the tokens of its content, given everything before it. What the chat template writes
+        around contents is context and gets no probability; a message without content has no tokens. A token that
+        straddles the border of a content belongs to it, and `prefix_chars` counts what lies before the border.
+        """
+        raise self._reads_no_conversations()
+
+    def _reads_no_conversations(self) -> MissingCapability:
+        return MissingCapability(
+            f"reading a conversation needs a model with a chat template on this machine, and {self.name!r} is none; "
+            "take smollm2, or hf:<a chat model>"
+        )
 
     def generate(
         self,
