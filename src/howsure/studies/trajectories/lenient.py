@@ -63,7 +63,8 @@ def decode_leniently(data: bytes | msgspec.Raw, wanted: type[T], path: Path = ()
     for field in msgspec.structs.fields(wanted):
         if field.encode_name not in parts:
             if field.required:
-                losses.append(Loss((*path, field.encode_name), "is missing"))
+                place = (*path, field.encode_name)
+                losses.append(Loss(place, f"{place_of(place)} is missing"))
             continue
         value, lost = _part(parts[field.encode_name], field.type, (*path, field.encode_name))
         losses += lost
@@ -100,7 +101,8 @@ def _list(raw: msgspec.Raw, wanted: type[T], path: Path, whole: Loss) -> tuple[l
 
 def _is_mendable(wanted: Any) -> bool:
     """Whether half of it is better than nothing; of a turn's tokens it is not, since their mean would be another."""
-    return isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) and not wanted.__struct_config__.frozen
+    made = get_origin(wanted) or wanted  # a generic struct with its parameters is no type itself
+    return isinstance(made, type) and issubclass(made, msgspec.Struct) and not made.__struct_config__.frozen
 
 
 def _why(error: Exception, path: Path) -> str:

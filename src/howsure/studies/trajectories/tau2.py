@@ -7,6 +7,7 @@ passed over without becoming objects. τ² itself is not needed (PyPI's `tau2` i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic
 
@@ -50,6 +51,7 @@ from howsure.studies.trajectories.turns import (
 NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded", "unexpected_error"})
 """Ends of runs that never came to anything that could be judged; τ² leaves them out of its own figures."""
 
+NO_SIMULATIONS = "no_simulations"
 LEADING_BYTES = 4096
 """How far into a file its first character is looked for; copying all of it without its leading space takes time."""
 
@@ -143,7 +145,7 @@ def read_tau2(data: bytes, source: str, *, with_tokens: bool = False, about: Fil
     with no_garbage_collection():
         file, losses, problems = _decode(data, source, Spelled if with_tokens else Number)
         if file is None:
-            return Loaded(source, len(data), None, [], problems)
+            return Loaded(source, len(data), None, [], problems or [_no_simulations(source)])
         return _loaded(file, about or file, losses, problems, source, len(data))
 
 
@@ -151,18 +153,6 @@ def read_about(data: bytes, source: str) -> tuple[File[Any] | None, list[Problem
     """What a folder's results.json says about all simulations beside it."""
     file, losses, problems = _decode(data, source, Number)
     return file, problems + about_losses(losses, source)
-
-
-def is_tau2(data: bytes) -> bool:
-    """Whether a sound JSON file looks like one of τ²'s; a damaged one does, so that somebody hears of it."""
-    try:
-        found = msgspec.json.decode(data, type=dict[str, msgspec.Raw] | list[dict[str, msgspec.Raw]])
-    except msgspec.ValidationError:
-        return False
-    except (msgspec.DecodeError, RecursionError):
-        return True
-    keys = set(found) if isinstance(found, dict) else {key for entry in found[:1] for key in entry}
-    return bool(keys & {"simulations", "simulation_index"}) or {"task_id", "messages"} <= keys
 
 
 # -- decoding ------------------------------------------------------------------------------------------------------
@@ -184,6 +174,8 @@ def _decode(data: bytes, source: str, token: Any) -> tuple[File[Any] | None, lis
 
 def _typed(data: bytes, token: Any) -> tuple[File[Any] | None, list[Loss]]:
     if data[:LEADING_BYTES].lstrip()[:1] == b"[":
+        with contextlib.suppress(msgspec.ValidationError):
+            return File(simulations=msgspec.json.decode(data, type=list[Simulation[token]])), []
         listed, losses = decode_leniently(b'{"simulations":' + data + b"}", Listed[token])
         return (None if listed is None else File(simulations=listed.simulations)), losses
     return decode_leniently(data, File[token])
@@ -198,8 +190,7 @@ def _loaded(
     simulations = _simulations(file)
     if simulations is None:
         if not losses:
-            expected = "expected `simulations`, a list of them, or one with its `messages`"
-            problems = [*problems, about_file(source, "no_simulations", f"holds no simulations: {expected}")]
+            problems = [*problems, _no_simulations(source)]
         return Loaded(source, size, file.timestamp, [], problems + about_losses(losses, source))
     openings = {str(task.id): task.ticket for task in about.tasks or () if task is not None}
     drafts: list[Draft] = []
@@ -217,11 +208,17 @@ def _loaded(
 
 def _simulations(file: File[Any]) -> list[tuple[tuple[str | int, ...], int, Simulation[Any]]] | None:
     if isinstance(file.simulations, list):
-        found = enumerate(file.simulations)
-        return [(("simulations", i), i, simulation) for i, simulation in found if simulation is not None]
+        found = [(("simulations", i), i, one) for i, one in enumerate(file.simulations) if one is not None]
+        strangers = all(one.messages is msgspec.UNSET and one.task_id is None for _, _, one in found)
+        return None if found and strangers else found
     if file.messages is not msgspec.UNSET or file.ticks:
         return [((), 0, file)]
     return None
+
+
+def _no_simulations(source: str) -> Problem:
+    expected = "expected `simulations`, a list of them, or one with its `messages`"
+    return about_file(source, NO_SIMULATIONS, f"holds no simulations: {expected}")
 
 
 def _unsupported(trajectories: Iterable[Trajectory]) -> list[Problem]:

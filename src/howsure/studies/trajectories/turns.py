@@ -121,6 +121,8 @@ class Trajectory(msgspec.Struct):
     """Messages that are no turns, by role."""
     opening: str | None = None
     """What the conversation is about, in the words of whoever brought it."""
+    read_again: dict[str, Any] | None = None
+    """The model that read this conversation for want of scores, its tokens, those run for it, and the windows."""
     unsupported: str | None = None
     """Why there are no turns where there should be some."""
 

@@ -1,0 +1,64 @@
+"""Single-step uncertainty as small functions, for those who have the data in hand already.
+
+    from howsure.saup import calculate_normalized_entropy
+    calculate_normalized_entropy(message["logprobs"])        # U_i in nats, None where there is nothing to compute
+
+A log-probability object is OpenAI's `{"content": [{"token": …, "logprob": …}, …]}`, or that list itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from howsure.evidence import TokenLogprobs
+from howsure.evidence.formats import from_openai
+from howsure.measures import turn_statistics
+from howsure.studies.trajectories.document import document
+from howsure.studies.trajectories.tau2 import read_tau2
+from howsure.studies.trajectories.turns import token_rows
+
+
+def calculate_normalized_entropy(logprobs_object: Any) -> float | None:
+    """U_i = (1/|R_i|) Σ −log P(token_j), in nats; None without tokens.
+
+    >>> calculate_normalized_entropy({"content": [{"token": "I", "logprob": -0.5}, {"token": "m", "logprob": -1.5}]})
+    1.0
+    """
+    found = get_response_statistics(logprobs_object)
+    return None if found is None else found["normalized_entropy"]
+
+
+def get_response_statistics(logprobs_object: Any) -> dict[str, Any] | None:
+    """All statistics of one response; None without tokens."""
+    evidence = _evidence(logprobs_object)
+    found = None if evidence is None else turn_statistics(evidence.logprobs)
+    return None if found is None else asdict(found)
+
+
+def calculate_token_level_uncertainties(logprobs_object: Any) -> list[dict[str, Any]]:
+    """Token by token: `token`, `probability`, `neg_log_likelihood` (None where the probability is zero)."""
+    evidence = _evidence(logprobs_object)
+    return [] if evidence is None else token_rows(evidence.tokens, evidence.logprobs)
+
+
+def process_all_simulations(data: Any, verbose: bool = False) -> dict[str, Any]:
+    """Step 2 for a τ² results file that is loaded already: metadata, and every simulation with its turns."""
+    loaded = read_tau2(msgspec.json.encode(data), "data")
+    found = document([loaded], loaded.trajectories, verbose=verbose)
+    found["metadata"]["problems"] = [problem.sentence for problem in loaded.problems]
+    return found
+
+
+def _evidence(logprobs_object: Any) -> TokenLogprobs | None:
+    if logprobs_object is None or not (content := _content(logprobs_object)):
+        return None
+    return from_openai(content)
+
+
+def _content(logprobs_object: Any) -> Any:
+    if isinstance(logprobs_object, dict):
+        return logprobs_object.get("content")
+    return getattr(logprobs_object, "content", logprobs_object)
