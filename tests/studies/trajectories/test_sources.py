@@ -1,0 +1,170 @@
+"""Files, folders and patterns; one bad file never stops the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trajectory_logs import message, results, scored, simulation
+
+from howsure.errors import InputError
+from howsure.studies.trajectories.sources import Reading, find_sources, read_sources
+
+TALK = [message("user", "Hello", -0.5), message("assistant", "Yes?", -0.25)]
+
+
+def put(path: Path, data: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return path
+
+
+def read(*paths: Any, **options: Any) -> tuple[list[Reading], list[str]]:
+    sources, problems = find_sources([str(path) for path in paths])
+    readings = read_sources(sources, **options)
+    problems += [problem for reading in readings for problem in reading.loaded.problems]
+    return readings, [problem.sentence for problem in problems]
+
+
+def ids(readings: list[Reading]) -> list[str]:
+    return [one.id for reading in readings for one in reading.loaded.trajectories]
+
+
+def test_files_folders_and_patterns_in_the_order_given_and_each_once(tmp_path: Path) -> None:
+    a = put(tmp_path / "x" / "a.json", results(simulation(TALK, id="a")))
+    put(tmp_path / "x" / "deep" / "b.json", [simulation(TALK, id="b")])
+    put(tmp_path / "x" / ".hidden" / "c.json", [simulation(TALK, id="c")])
+    put(tmp_path / "x" / "d.jsonl", json.dumps({"id": "d", "messages": TALK}))
+    readings, problems = read(a, tmp_path / "x", f"{tmp_path}/**/*.json")
+    assert problems == []
+    assert ids(readings) == ["a", "d", "b"]
+
+
+def test_what_is_not_there_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
+    a = put(tmp_path / "a.json", [simulation(TALK, id="a")])
+    (tmp_path / "nothing").mkdir()
+    readings, problems = read(tmp_path / "b.json", a, f"{tmp_path}/*.eval", tmp_path / "nothing")
+    assert ids(readings) == ["a"]
+    assert [sentence.rsplit("/", 1)[1] for sentence in problems] == [
+        "b.json is not there; check the path",
+        "*.eval matches no file; check the path",
+        "nothing holds no .eval, .json, .jsonl, .ndjson file",
+    ]
+
+
+def test_good_files_among_bad_ones(tmp_path: Path) -> None:
+    put(tmp_path / "a.json", [simulation(TALK, id="a")])
+    put(tmp_path / "b.json", "")
+    put(tmp_path / "c.json", json.dumps(results(simulation(TALK)))[:200])
+    put(tmp_path / "d.json", "[" * 100_000)
+    put(tmp_path / "e.json", [simulation(TALK, id="e")])
+    readings, problems = read(tmp_path)
+    assert ids(readings) == ["a", "e"]
+    assert [sentence.split(" is ")[1].split(":")[0].split(" (")[0] for sentence in problems] == [
+        "empty",
+        "no whole JSON file",
+        "nested too deeply to be a results file; check what wrote it",
+    ]
+
+
+def test_a_folder_may_hold_other_json_but_a_named_file_may_not_be_it(tmp_path: Path) -> None:
+    put(tmp_path / "a.json", [simulation(TALK, id="a")])
+    other = put(tmp_path / "tasks.json", [{"id": "0", "description": {}}])
+    put(tmp_path / "config.json", {"seed": 3})
+    put(tmp_path / "number.json", "5")
+    readings, problems = read(tmp_path)
+    assert problems == []
+    assert sum(reading.loaded.passed_over is not None for reading in readings) == 3
+    _, problems = read(other)
+    assert "holds no simulations" in problems[0]
+
+
+def test_runs_of_our_own_are_no_logs(tmp_path: Path) -> None:
+    put(tmp_path / "run" / "run.json", {})
+    put(tmp_path / "run" / "results.json", results(simulation(TALK, id="ours")))
+    put(tmp_path / "log.json", [simulation(TALK, id="a")])
+    assert ids(read(tmp_path)[0]) == ["a"]
+
+
+def in_parts(folder: Path, *parts: dict[str, Any], **about: Any) -> Path:
+    index = [{"id": part["id"], "task_id": part["task_id"], "trial": 0, "reward": 1.0} for part in parts]
+    whole = {key: value for key, value in results().items() if key != "simulations"}
+    put(folder / "results.json", whole | {"simulation_index": index, "format_version": 2} | about)
+    for part in parts:
+        put(folder / "simulations" / f"{part['id']}.json", part)
+    return folder
+
+
+@pytest.mark.parametrize("named", ["", "results.json", ".."])
+def test_a_set_in_parts_is_one_set(tmp_path: Path, named: str) -> None:
+    parts = [simulation(TALK, id="one", task_id="t1"), simulation(TALK, id="two", task_id="t2")]
+    tasks = [{"id": "t1", "ticket": "the first"}]
+    folder = in_parts(tmp_path / "set" / "here", *parts, tasks=tasks)
+    readings, problems = read(folder / named)
+    assert problems == []
+    assert ids(readings) == ["one", "two"]
+    found = [one for reading in readings for one in reading.loaded.trajectories]
+    assert {one.domain for one in found} == {"airline"}
+    assert {one.agent for one in found} == {"gpt-x"}
+    assert len({one.set_name for one in found}) == 1
+
+
+def test_a_ticket_opens_a_conversation_without_a_user(tmp_path: Path) -> None:
+    alone = simulation([message("assistant", "on it", -0.1)], id="one", task_id="t1")
+    folder = in_parts(tmp_path, alone, tasks=[{"id": "t1", "ticket": "the first"}])
+    assert read(folder)[0][0].loaded.trajectories[0].opening == "the first"
+
+
+def test_missing_parts_are_told(tmp_path: Path) -> None:
+    folder = in_parts(tmp_path, simulation(TALK, id="one"), simulation(TALK, id="two"))
+    (folder / "simulations" / "two.json").unlink()
+    readings, problems = read(folder)
+    assert ids(readings) == ["one"]
+    assert "lists simulation two, but simulations/two.json is not there" in problems[0]
+
+
+def test_a_bad_part_or_a_bad_results_file_loses_itself_alone(tmp_path: Path) -> None:
+    folder = in_parts(tmp_path, simulation(TALK, id="one"), simulation(TALK, id="two"))
+    put(folder / "simulations" / "two.json", "{")
+    readings, problems = read(folder)
+    assert ids(readings) == ["one"]
+    assert "two.json is no whole JSON file" in problems[0]
+    put(folder / "results.json", "")
+    readings, problems = read(folder)
+    assert ids(readings) == ["one"]
+    assert "results.json is empty" in problems[0]
+
+
+def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps([simulation(TALK, id="a")]).encode())
+    assert ids(read(path)[0]) == ["a"]
+
+
+def test_cores_give_the_same_in_the_same_order(tmp_path: Path) -> None:
+    for i in range(5):
+        put(tmp_path / f"{i}.json", results(scored([0.1 * i], [0.2], id=f"s{i}")))
+    put(tmp_path / "bad.json", "[")
+    alone, together = read(tmp_path, jobs=1), read(tmp_path, jobs=2)
+    assert ids(alone[0]) == ids(together[0]) == [f"s{i}" for i in range(5)]
+    assert alone[1] == together[1]
+    assert alone[0] == together[0]
+
+
+def test_no_cores_are_refused(tmp_path: Path) -> None:
+    put(tmp_path / "a.json", [simulation(TALK)])
+    with pytest.raises(InputError, match="--jobs must be at least 1, not 0"):
+        read(tmp_path, jobs=0)
+
+
+def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path / "a.json", [simulation(TALK)])
+
+    def refuse(self: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    _, problems = read(path)
+    assert problems == [f"{path} cannot be read: Permission denied"]
