@@ -57,12 +57,22 @@ class Spelled(msgspec.Struct, frozen=True, gc=False):
     logprob: float
 
 
+class Token(msgspec.Struct, frozen=True, gc=False):
+    """A token that is shown where its spelling is known."""
+
+    logprob: float
+    token: str | None = None
+
+
 _LOGPROB = attrgetter("logprob")
-TokenT = TypeVar("TokenT", Number, Spelled)
+TokenT = TypeVar("TokenT", Number, Spelled, Token)
 
 
 class Logprobs(msgspec.Struct, Generic[TokenT], frozen=True):
+    """In OpenAI's form; where the model refused to answer, the tokens of the refusal."""
+
     content: list[TokenT] | None = None
+    refusal: list[TokenT] | None = None
 
 
 class Choice(msgspec.Struct, Generic[TokenT], frozen=True):
@@ -77,9 +87,11 @@ class RawData(msgspec.Struct, Generic[TokenT], frozen=True):
 
 
 def logprobs_of(logprobs: Logprobs[Any] | None, raw: RawData[Any] | None) -> tuple[str, list[Any] | None]:
-    """Where the log-probabilities of a message are, and these, from the first of the three places that has any."""
+    """Where the log-probabilities of a message are, and these, from the first of its places that has any."""
     if logprobs is not None and logprobs.content:
         return ".logprobs.content", logprobs.content
+    if logprobs is not None and logprobs.refusal:
+        return ".logprobs.refusal", logprobs.refusal
     if raw is not None and raw.logprobs is not None and raw.logprobs.content:
         return ".raw_data.logprobs.content", raw.logprobs.content
     first = raw.choices[0] if raw is not None and raw.choices else None
@@ -224,6 +236,8 @@ def decode_mended(data: bytes, decode: Callable[[bytes], tuple[T, list[Loss]]]) 
     """What `decode` makes of JSON; of that without its NaN and infinities, if they were all that was wrong with it."""
     try:
         return decode(data)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"byte 0x{error.object[error.start]:02x} is not UTF-8 text") from error
     except msgspec.DecodeError:
         mended = with_numbers_only(data)
         if mended is None:

@@ -1,0 +1,270 @@
+"""Conversations as JSON lines, one a line, in the form of OpenAI's chat completions.
+
+A line has `messages`, and what is known about the conversation beside them; or it is a request with its `response`, as
+batch logs have it, whose answer becomes the last turn. A line that cannot be read is a sentence with its number, and
+the others are read.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from howsure.errors import InputError
+from howsure.studies.trajectories.lenient import Loss, decode_leniently, place_of
+from howsure.studies.trajectories.messages import (
+    TOOL_ERROR,
+    Function,
+    Logprobs,
+    RawData,
+    Spoken,
+    Token,
+    ToolCall,
+    about_file,
+    about_losses,
+    calls_of,
+    decode_mended,
+    fill,
+    is_greeting,
+    logprobs_of,
+    no_garbage_collection,
+    opening_of,
+    values_of,
+)
+from howsure.studies.trajectories.turns import SCRIPTED, UNREADABLE, Draft, Loaded, Problem, Trajectory, settle
+
+EXPECTED = "each line must be a JSON object with `messages`, or with the `response` of a model"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of a message; images and sounds have no text."""
+
+    text: str | None = None
+
+
+class Message(msgspec.Struct):
+    role: str
+    content: str | list[Part] | None = None
+    refusal: str | None = None
+    tool_calls: list[ToolCall] | None = None
+    function_call: Function | None = None
+    logprobs: Logprobs[Token] | list[Token] | None = None
+    raw_data: RawData[Token] | None = None
+    error: bool | None = None
+
+
+class Answer(msgspec.Struct):
+    """A choice of a response, with its log-probabilities beside the message."""
+
+    message: Message | None = None
+    logprobs: Logprobs[Token] | list[Token] | None = None
+
+
+class Body(msgspec.Struct):
+    model: str | None = None
+    choices: list[Answer] | None = None
+
+
+class Response(Body):
+    """What the model answered; a batch log has it one level deeper."""
+
+    body: Body | None = None
+
+
+class Chat(msgspec.Struct):
+    """One line."""
+
+    id: str | int | None = None
+    custom_id: str | int | None = None
+    task_id: str | int | None = None
+    trial: int | None = None
+    model: str | None = None
+    reward: float | None = None
+    success: bool | None = None
+    messages: list[Message] | None = None
+    response: Response | None = None
+
+
+class _Line(NamedTuple):
+    """A line that could be read, its number, what of it was lost, and whether its tokens are to be shown."""
+
+    number: int
+    chat: Chat
+    lost: Sequence[Loss]
+    with_tokens: bool
+
+
+def read_chats(data: bytes, source: str, *, with_tokens: bool = False) -> Loaded:
+    """All conversations of one file; whatever is damaged is left out with a sentence, and the rest is read."""
+    with no_garbage_collection():
+        return _loaded(data, source, with_tokens)
+
+
+def _loaded(data: bytes, source: str, with_tokens: bool) -> Loaded:
+    trajectories: list[Trajectory] = []
+    drafts: list[Draft] = []
+    losses: list[Loss] = []
+    bad: list[Problem] = []
+    silent: list[Problem] = []
+    for number, text in _lines(data):
+        try:
+            line = _Line(number, *_decoded(text), with_tokens)
+        except InputError as error:
+            bad.append(Problem(source, "bad_line", f"{source}, line {number:,}: {error}"))
+            continue
+        trajectory, found = _trajectory(line, source)
+        trajectories.append(trajectory)
+        drafts += found
+        losses += [loss._replace(why=f"line {number:,}: {loss.why}") for loss in line.lost]
+        silent += _without_answer(line, source)
+    problems = [*_about_lines(bad, source, bool(trajectories)), *about_losses(losses, source), *silent]
+    return Loaded(source, len(data), None, trajectories, problems + settle(drafts, source))
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, by number."""
+    for number, line in enumerate(io.BytesIO(data), 1):
+        line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        if line.strip():
+            yield number, line
+
+
+def _about_lines(bad: Sequence[Problem], source: str, any_read: bool) -> Sequence[Problem]:
+    """The bad lines; a file without a single good one is not what it should be, which is worth one sentence only."""
+    if not any_read and not bad:
+        return [about_file(source, "empty", "is empty; delete it, or write it again")]
+    if any_read or len(bad) == 1:
+        return bad
+    return [Problem(source, "malformed", f"{bad[0].sentence} (none of its {len(bad):,} lines can be read)")]
+
+
+def _decoded(text: bytes) -> tuple[Chat, list[Loss]]:
+    try:
+        chat, lost = decode_mended(text, lambda data: decode_leniently(data, Chat))
+    except RecursionError as error:
+        raise InputError(f"it is nested too deeply to be a conversation; {EXPECTED}") from error
+    except msgspec.DecodeError as error:
+        raise InputError(f"{error}; {EXPECTED}") from error
+    if chat is None or (chat.messages is None and chat.response is None):
+        raise InputError(f"{lost[0].why if lost else 'it holds no conversation'}; {EXPECTED}")
+    return chat, lost
+
+
+# -- conversations -------------------------------------------------------------------------------------------------
+
+
+def _trajectory(line: _Line, source: str) -> tuple[Trajectory, list[Draft]]:
+    """Without a task it is alone with its own, so that no other conversation is taken for a second try at it."""
+    chat = line.chat
+    name = next((str(known) for known in (chat.id, chat.custom_id) if known is not None), f"line {line.number}")
+    trajectory = Trajectory(
+        source=source,
+        index=line.number - 1,
+        id=name,
+        task_id=str(chat.task_id) if chat.task_id is not None else name,
+        trial=chat.trial,
+        agent=_agent(chat),
+    )
+    trajectory.reward, trajectory.reward_missing = _reward(chat)
+    drafts = fill(trajectory, _spoken(line))
+    trajectory.opening = opening_of(trajectory)
+    return trajectory, drafts
+
+
+def _agent(chat: Chat) -> str | None:
+    response = chat.response
+    known = (chat.model, response and response.model, response and response.body and response.body.model)
+    return next((name for name in known if name), None)
+
+
+def _reward(chat: Chat) -> tuple[float | None, str | None]:
+    if chat.reward is not None:
+        return chat.reward, None
+    return (float(chat.success), None) if chat.success is not None else (None, "no_reward")
+
+
+def _answer(chat: Chat) -> tuple[str, Answer | None]:
+    """The first choice of the response, and where it stands; no place where there is no response."""
+    response = chat.response
+    if response is None:
+        return "", None
+    if response.choices:
+        return "$.response.choices[0]", response.choices[0]
+    choices = response.body.choices if response.body is not None else None
+    return ("$.response.body.choices[0]", choices[0]) if choices else ("$.response", None)
+
+
+def _without_answer(line: _Line, source: str) -> list[Problem]:
+    place, answer = _answer(line.chat)
+    if not place or (answer is not None and answer.message is not None):
+        return []
+    sentence = f"{source}, line {line.number:,}: {place} holds no message; the conversation is read without its answer"
+    return [Problem(source, "no_answer", sentence)]
+
+
+def _spoken(line: _Line) -> Iterator[Spoken | None]:
+    broken = {loss.path[1] for loss in line.lost if loss.path[0] == "messages" and len(loss.path) > 1}
+    for i, message in enumerate(line.chat.messages or ()):
+        if message is None:
+            yield None
+            continue
+        within, found = _logprobs(message.logprobs, message.raw_data)
+        yield _said(message, found, place_of(("messages", i)) + within, line, i in broken)
+    place, answer = _answer(line.chat)
+    if answer is not None and answer.message is not None:
+        within, found = _logprobs_of_answer(answer, answer.message)
+        yield _said(answer.message, found, place + within, line, any(loss.path[0] == "response" for loss in line.lost))
+
+
+def _logprobs_of_answer(answer: Answer, message: Message) -> tuple[str, list[Token] | None]:
+    within, found = _logprobs(answer.logprobs, None)
+    if found:
+        return within, found
+    within, found = _logprobs(message.logprobs, message.raw_data)
+    return f".message{within}", found
+
+
+def _logprobs(
+    logprobs: Logprobs[Token] | list[Token] | None, raw: RawData[Token] | None
+) -> tuple[str, list[Token] | None]:
+    if isinstance(logprobs, list):
+        return (".logprobs", logprobs) if logprobs else logprobs_of(None, raw)
+    return logprobs_of(logprobs, raw)
+
+
+def _said(message: Message, found: list[Token] | None, place: str, line: _Line, broken: bool) -> Spoken:
+    content = _text(message)
+    scripted = message.raw_data is None and is_greeting(message.role, content)
+    return Spoken(
+        role=message.role,
+        content=content,
+        calls=calls_of(_calls(message)),
+        logprobs=values_of(found),
+        tokens=_spellings(found) if found and line.with_tokens else None,
+        place=f"line {line.number:,}: {place}",
+        missing=UNREADABLE if broken else SCRIPTED if scripted else None,
+        faults=(TOOL_ERROR,) if message.error else (),
+    )
+
+
+def _spellings(found: Sequence[Token]) -> list[str] | None:
+    """None where any is unknown: nobody could tell the others' places."""
+    known = [token.token for token in found if token.token is not None]
+    return known if len(known) == len(found) else None
+
+
+def _text(message: Message) -> str:
+    content = message.content
+    if isinstance(content, list):
+        content = "\n".join(part.text for part in content if part.text)
+    return content or message.refusal or ""
+
+
+def _calls(message: Message) -> list[ToolCall]:
+    """Those of today, and the single one that OpenAI had before."""
+    old = [ToolCall(function=message.function_call)] if message.function_call is not None else []
+    return [*(message.tool_calls or ()), *old]
