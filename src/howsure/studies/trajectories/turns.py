@@ -41,6 +41,8 @@ SUCCESS_REWARD = 1.0 - 1e-6
 # Why a turn has no score.
 SCRIPTED, TOOL_CALL, NO_LOGPROBS = "scripted", "tool_call", "no_logprobs"
 EMPTY_MESSAGE, UNREADABLE, IMPOSSIBLE, CONTROL_ONLY = "empty_message", "unreadable", "impossible_token", "control_word"
+GIVEN = "given"
+"""No model wrote it: it came with the task."""
 
 
 class Said(msgspec.Struct, frozen=True):
