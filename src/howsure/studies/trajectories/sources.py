@@ -48,11 +48,11 @@ class Source(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What came of one source, and the digest of its bytes."""
+    """What came of one source, and the digest of its bytes if that was wanted."""
 
     source: Source
     loaded: Loaded
-    digest: bytes
+    digest: bytes = b""
 
 
 def find_sources(paths: Sequence[PathLike]) -> tuple[list[Source], list[Problem]]:
@@ -67,9 +67,11 @@ def find_sources(paths: Sequence[PathLike]) -> tuple[list[Source], list[Problem]
     return list(sources.values()), problems
 
 
-def read_sources(sources: Sequence[Source], *, with_tokens: bool = False, jobs: int | None = None) -> list[Reading]:
+def read_sources(
+    sources: Sequence[Source], *, with_tokens: bool = False, with_digests: bool = False, jobs: int | None = None
+) -> list[Reading]:
     """Every source read, in order; `jobs` None means all cores where the files are large enough to be worth it."""
-    read = partial(read_source, with_tokens=with_tokens)
+    read = partial(read_source, with_tokens=with_tokens, with_digest=with_digests)
     workers = min(_jobs(sources, jobs), len(sources))
     if workers < 2:
         return [read(source) for source in sources]
@@ -78,34 +80,34 @@ def read_sources(sources: Sequence[Source], *, with_tokens: bool = False, jobs: 
         return list(pool.map(read, sources))
 
 
-def read_source(source: Source, *, with_tokens: bool = False) -> Reading:
+def read_source(source: Source, *, with_tokens: bool = False, with_digest: bool = False) -> Reading:
     """One file; whatever is wrong with it is a sentence in what comes back."""
-    found = _read_source(source, with_tokens)
+    found = _read_source(source, with_tokens, with_digest)
     for trajectory in found.loaded.trajectories:
         trajectory.set_name = source.set_name
     return found
 
 
-def _read_source(source: Source, with_tokens: bool) -> Reading:
+def _read_source(source: Source, with_tokens: bool, with_digest: bool) -> Reading:
     name = str(source.path)
     try:
-        if source.path.suffix.lower() in INSPECT:
-            from howsure.studies.trajectories.inspect_logs import read_inspect
-
-            loaded = read_inspect(source.path, name, with_tokens=with_tokens)
-            return Reading(source, loaded, _digest(source.path.read_bytes()))
         data = source.path.read_bytes()
-        return Reading(source, _loaded(source, name, data, with_tokens), _digest(data))
+        digest = hashlib.sha256(data).digest() if with_digest else b""
+        return Reading(source, _loaded(source, name, data, with_tokens), digest)
     except OSError as error:
         problem = Problem(name, "unreadable_file", f"{name} cannot be read: {error.strerror or error}")
     except HowsureError as error:
         problem = Problem(name, "unreadable_file", f"{name} cannot be read: {error}")
     except MemoryError:
         problem = Problem(name, "unreadable_file", f"{name} does not fit into memory; split it into smaller files")
-    return Reading(source, Loaded(name, 0, None, [], [problem]), b"")
+    return Reading(source, Loaded(name, 0, None, [], [problem]))
 
 
 def _loaded(source: Source, name: str, data: bytes, with_tokens: bool) -> Loaded:
+    if source.path.suffix.lower() in INSPECT:
+        from howsure.studies.trajectories.inspect_logs import read_inspect
+
+        return read_inspect(source.path, name, with_tokens=with_tokens)
     if source.path.suffix.lower() in CHATS:
         return read_chats(data, name, with_tokens=with_tokens)
     about, problems = _about(source.about) if source.about is not None else (None, [])
@@ -114,10 +116,6 @@ def _loaded(source: Source, name: str, data: bytes, with_tokens: bool) -> Loaded
         return Loaded(name, len(data), None, [], [], passed_over="no results of τ²-bench")
     loaded.problems[:0] = problems
     return loaded
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
 
 
 @lru_cache(maxsize=4)
