@@ -1,0 +1,124 @@
+"""SAUP with learned weights, each run scored by weights that were learned on other tasks.
+
+In each fold a hidden Markov model of three states is fitted to the distances (D_a, D_o) of the training runs, then the
+weight of each state to their failures. The held-out runs are scored with both. Pooled are the scores, in nats, and not
+the probabilities of the logistic regression: its intercept is high where few of the held-out runs failed, and would
+turn noise into an AUROC below one half. Weights are divided by their root mean square over the training turns, so that
+the scores of all folds are on one scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.errors import InputError
+from howsure.measures import (
+    GaussianHMM,
+    StateWeights,
+    final_value,
+    fit_hmm,
+    fit_state_weights,
+    running_weighted,
+    state_features,
+    turn_weights,
+)
+from howsure.studies.trajectories.folds import task_folds
+
+Array = NDArray[np.float64]
+
+NO_OTHER_TASK = "there is only one task, so that no weights can be learned on others"
+NO_EVIDENCE = "no turn has both an uncertainty and a way to know its state"
+
+
+class Run(NamedTuple):
+    """One run: U_i in nats and (D_a, D_o) of its turns, NaN where missing, and how it ended."""
+
+    uncertainty: Array
+    distances: Array
+    failed: bool
+    task: str
+
+
+class Fold(NamedTuple):
+    """What was learned from the other tasks, or the reason why nothing could be.
+
+    `scale` is the root mean square of W_i over the training turns, by which the weights are divided.
+    `left_out` counts training runs with nothing known, or with an infinite turn, which say nothing about weights.
+    """
+
+    held_out: tuple[int, ...]
+    model: GaussianHMM | None
+    weights: StateWeights | None
+    scale: float | None
+    left_out: int
+    reason: str | None
+
+
+class CrossValidated(NamedTuple):
+    """For each run its score (None where there is none), its value after each turn, and why there is no score."""
+
+    scores: tuple[float | None, ...]
+    running: tuple[Array | None, ...]
+    reasons: tuple[str | None, ...]
+    folds: tuple[Fold, ...]
+
+
+def cross_validate(runs: Sequence[Run], *, folds: int = 5, penalty: float = 1.0, seed: int) -> CrossValidated:
+    """Scores of all runs, each from a fold that was fitted without its task."""
+    scores: list[float | None] = [None] * len(runs)
+    running: list[Array | None] = [None] * len(runs)
+    reasons: list[str | None] = [NO_OTHER_TASK] * len(runs)
+    found = []
+    for number, (fit, held_out) in enumerate(task_folds([run.task for run in runs], folds)):
+        fold = _learn([runs[i] for i in fit], held_out, penalty, seed + number)
+        found.append(fold)
+        for i in held_out:
+            scores[i], running[i], reasons[i] = _score(runs[i], fold)
+    return CrossValidated(tuple(scores), tuple(running), tuple(reasons), tuple(found))
+
+
+def _learn(training: Sequence[Run], held_out: NDArray[np.intp], penalty: float, seed: int) -> Fold:
+    places = tuple(int(i) for i in held_out)
+    known = [run for run in training if _is_known(run)]
+    try:
+        model = fit_hmm([run.distances for run in known], seed=seed)
+        states = [model.filtered(run.distances) for run in known]
+        pairs = [(state_features(run.uncertainty, gamma), run) for run, gamma in zip(known, states, strict=True)]
+        finite = [(s, run.failed) for s, run in pairs if s is not None and np.isfinite(s).all()]
+        weights = fit_state_weights(_table(finite), [failed for _, failed in finite], penalty=penalty)
+    except InputError as error:
+        return Fold(places, None, None, None, len(training) - len(known), str(error))
+    scale = _root_mean_square(known, states, weights)
+    return Fold(places, model, weights, scale, len(training) - len(finite), None)
+
+
+def _table(finite: Sequence[tuple[Array, bool]]) -> Array:
+    if not finite:
+        raise InputError("weights cannot be learned: no run of the other tasks has finite uncertainties")
+    return np.array([features for features, _ in finite])
+
+
+def _root_mean_square(known: Sequence[Run], states: Sequence[Array], weights: StateWeights) -> float:
+    """Of W_i over the turns whose uncertainty is known."""
+    counted = np.concatenate([gamma[~np.isnan(run.uncertainty)] for run, gamma in zip(known, states, strict=True)])
+    return float(np.sqrt((turn_weights(counted, weights.weights) ** 2).mean()))
+
+
+def _score(run: Run, fold: Fold) -> tuple[float | None, Array | None, str | None]:
+    if fold.model is None or fold.weights is None or not fold.scale:
+        return None, None, fold.reason or "the states that count were never met in the other tasks"
+    if not _is_known(run):
+        return None, None, NO_EVIDENCE
+    w = turn_weights(fold.model.filtered(run.distances), fold.weights.weights) / fold.scale
+    running = running_weighted(run.uncertainty, w)
+    return final_value(running, run.uncertainty, w).value, running, None
+
+
+def _is_known(run: Run) -> bool:
+    """Some turn has an uncertainty, and some turn has its distances: the state of a run that shows none is a guess."""
+    seen = ~np.isnan(run.distances).any(axis=1)
+    return bool(seen.any() and (~np.isnan(run.uncertainty)).any())
