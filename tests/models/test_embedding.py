@@ -130,6 +130,7 @@ def test_a_text_that_just_fits_is_one_window(embedder) -> None:
 def test_a_text_without_words_is_refused_by_its_number(embedder, nothing: str) -> None:
     with pytest.raises(InputError, match=r"text 1 .* has no words to embed; leave such texts out"):
         embedder.embed(["fine", nothing, "fine"])
+    assert embedder.readable(["fine", nothing, "🤖"]) == [True, False, True]
 
 
 def test_no_texts_have_no_vectors(embedder) -> None:

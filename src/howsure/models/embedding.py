@@ -66,7 +66,7 @@ class SentenceEmbedder:
     name = "all-MiniLM-L6-v2"
 
     def __init__(
-        self, *, device: str | None = None, token_budget: int | None = None, announce: Announce | None = None
+        self, announce: Announce | None = None, *, device: str | None = None, token_budget: int | None = None
     ) -> None:
         if token_budget is not None and token_budget < 1:
             raise InputError(f"the token budget must be at least 1, not {token_budget}")
@@ -106,20 +106,27 @@ class SentenceEmbedder:
         np.add.at(sums, owners, self._run(distinct)[rows] * lengths[:, None])
         return _unit(sums).astype(np.float32)
 
+    def readable(self, texts: Sequence[str]) -> list[bool]:
+        """Which texts hold any word at all; the others have no vector, and `embed` refuses them."""
+        return [bool(ids) for ids in self._pieces(texts)]
+
     # -- texts as word pieces -----------------------------------------------------------------------------------
 
     def _windows(self, texts: Sequence[str]) -> Iterator[_Window]:
-        if isinstance(texts, str):
-            raise InputError("embed takes a list of texts, not one text; put it into a list")
-        for text in texts:
-            utf8(text)
-        for i, found in enumerate(self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)):
-            if not found.ids:
+        for i, ids in enumerate(self._pieces(texts)):
+            if not ids:
                 raise InputError(
                     f"text {i} ({texts[i][:20]!r}) has no words to embed; leave such texts out, they have no vector"
                 )
-            for start in range(0, len(found.ids), WINDOW_PIECES):
-                yield _Window(i, tuple(found.ids[start : start + WINDOW_PIECES]))
+            for start in range(0, len(ids), WINDOW_PIECES):
+                yield _Window(i, tuple(ids[start : start + WINDOW_PIECES]))
+
+    def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        if isinstance(texts, str):
+            raise InputError("the embedder takes a list of texts, not one text; put it into a list")
+        for text in texts:
+            utf8(text)
+        return [found.ids for found in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     @cached_property
     def tokenizer(self) -> Any:
