@@ -10,7 +10,7 @@ import pytest
 
 import howsure
 from howsure.errors import HowsureError, MissingCapability
-from howsure.models.contract import Capability, Failure, Model, Rolling, ScoreItem
+from howsure.models.contract import Capability, Failure, Message, Model, Rolling, ScoreItem
 from howsure.models.registry import BACK_ENDS
 from tiny import build_ngram
 from tiny_vision import build_pi0_fast
@@ -119,6 +119,29 @@ def test_an_empty_document_has_no_passages(model: Model) -> None:
     needs(model, Capability.SCORE)
     assert list(model.passages(["", ""], model.rolling(Rolling()))) == []
     assert model.read([]) == []
+
+
+def test_a_conversation_is_read_message_by_message_or_refused_by_name(model: Model) -> None:
+    if not model.takes_conversations:
+        for ask in (model.conversation_cost, model.read_conversations):
+            with pytest.raises(MissingCapability, match="reading a conversation needs a model with a chat template"):
+                ask([[Message("user", "hello")]], Rolling())
+        return
+    question, answer = Message("user", "Is the café open?\n"), Message("assistant", "The 数字 say so.")
+    conversations = [[question, answer, Message("user", "")], [question]]
+    decided = model.rolling(Rolling())
+    costs = model.conversation_cost(conversations, decided)
+    before = model.counters.tokens_run
+    found = model.read_conversations(conversations, decided)
+    assert model.counters.tokens_run - before == sum(cost.tokens_run for cost in costs)
+    for conversation, cost, row in zip(conversations, costs, found, strict=True):
+        assert [one.text for one in row] == [message.content for message in conversation]
+        assert all(np.isfinite(one.logprobs).all() for one in row)
+        assert cost.windows == 1
+        assert sum(map(len, row)) <= cost.tokens_run < cost.tokens
+    assert found[0][0].logprobs == pytest.approx(found[1][0].logprobs, abs=1e-4), "what follows changes nothing"
+    again = model.read_conversations(conversations, decided)
+    assert all(a == b for x, y in zip(found, again, strict=True) for a, b in zip(x, y, strict=True)), "same digits"
 
 
 def test_generate_keeps_order_and_gives_evidence(model: Model) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +16,9 @@ from howsure.models.contract import (
     Batch,
     Capability,
     Conversation,
+    ConversationCost,
     Failure,
+    Message,
     ModelOptions,
     Passage,
     Rolling,
@@ -24,6 +27,7 @@ from howsure.models.contract import (
     Stretch,
     as_messages,
 )
+from howsure.models.hf import conversations as chats
 from howsure.models.hf import rolling as documents
 from howsure.models.hf.parts import ModelParts
 from howsure.models.names import ModelName
@@ -250,6 +254,67 @@ class HFTextModel(ModelParts):
         except EvidenceError as error:
             return Failure("bad_logprobs", f"{self.name} gave {error}")
 
+    # -- whole conversations ----------------------------------------------------------------------------------------
+
+    @property
+    def takes_conversations(self) -> bool:
+        return self.takes_chat
+
+    def conversation_cost(
+        self, conversations: Sequence[Sequence[Message]], rolling: Rolling
+    ) -> list[ConversationCost | Failure]:
+        decided = self._rolling_over_chats(rolling)
+        return [one if isinstance(one, Failure) else chats.cost(one, decided) for one in self._spell(conversations)]
+
+    def read_conversations(
+        self, conversations: Sequence[Sequence[Message]], rolling: Rolling
+    ) -> list[list[TokenLogprobs] | Failure]:
+        decided, spelled = self._rolling_over_chats(rolling), self._spell(conversations)
+        passages = [[] if isinstance(one, Failure) else chats.passages(one, decided) for one in spelled]
+        stretches = iter(self.read([passage for row in passages for passage in row]))
+        rows = [[next(stretches) for _ in row] for row in passages]
+        return [
+            one if isinstance(one, Failure) else self._messages(one, row, len(messages))
+            for one, row, messages in zip(spelled, rows, conversations, strict=True)
+        ]
+
+    def _rolling_over_chats(self, wanted: Rolling) -> Rolling:
+        if not self.takes_conversations:
+            raise self._reads_no_conversations()
+        return self.rolling(wanted)
+
+    def _spell(self, conversations: Sequence[Sequence[Message]]) -> list[chats.Spelled | Failure]:
+        found: list[chats.Spelled | Failure] = []
+        for one in map(self._speller.spell, conversations):
+            refused = None if isinstance(one, Failure) else _or_error(self._check_document, np.array(one.ids))
+            found.append(one if refused is None else Failure("unreadable_text", str(refused)))
+        return found
+
+    @cached_property
+    def _speller(self) -> chats.Speller:
+        return chats.Speller(self.encoder, self._conversation_text)
+
+    def _conversation_text(self, messages: Sequence[Message]) -> str:
+        return self._apply_template([{"role": m.role, "content": m.content} for m in messages], begin_answer=False)
+
+    def _messages(
+        self, spelled: chats.Spelled, stretches: Sequence[Stretch | Failure], count: int
+    ) -> list[TokenLogprobs] | Failure:
+        """What was read of each message."""
+        logprobs = [np.empty(0)]
+        for stretch in stretches:
+            if isinstance(stretch, Failure):
+                return stretch
+            logprobs.append(stretch.logprobs)
+        column = np.concatenate(logprobs)
+        spans = (spelled.spans.get(i, chats.Span(1, 1, 0)) for i in range(count))
+        return [self._message(spelled, span, column[span.first - 1 : span.end - 1]) for span in spans]
+
+    def _message(self, spelled: chats.Spelled, span: chats.Span, logprobs: Any) -> TokenLogprobs:
+        tokens = slice(span.first, span.end)
+        known = None if spelled.token_bytes is None else spelled.token_bytes[tokens]
+        return self._tokens(spelled.ids[tokens], known, [logprobs, None, None, None], span.prefix_chars)
+
     # -- generate ---------------------------------------------------------------------------------------------
 
     def prompt_text(self, conversation: Conversation) -> str:
@@ -262,11 +327,13 @@ class HFTextModel(ModelParts):
             raise InputError(f"{self.name} has no chat template, so it takes one user message, which it continues")
         return self._apply_template([{"role": m.role, "content": m.content} for m in messages])
 
-    def _apply_template(self, messages: list[dict[str, Any]], template: str | None = None) -> str:
+    def _apply_template(
+        self, messages: list[dict[str, Any]], template: str | None = None, begin_answer: bool = True
+    ) -> str:
         try:
             return str(
                 self.encoder.tokenizer.apply_chat_template(
-                    messages, chat_template=template, tokenize=False, add_generation_prompt=True
+                    messages, chat_template=template, tokenize=False, add_generation_prompt=begin_answer
                 )
             )
         except Exception as error:

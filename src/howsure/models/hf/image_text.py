@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from howsure.errors import InputError, UnusableText, WeightsError
-from howsure.models.contract import Answer, Capability, Conversation, Failure, ScoreItem, as_messages
+from howsure.models.contract import Answer, Capability, Conversation, Failure, Message, ScoreItem, as_messages
 from howsure.models.hf import HFTextModel
 from howsure.models.hf.families import Family, family_of
 from howsure.models.hf.layout import Layout
@@ -136,6 +136,10 @@ class HFImageTextModel(HFTextModel):
             for i, m in enumerate(messages)
         ]
         return self._apply_template(parts, template)
+
+    def _conversation_text(self, messages: Sequence[Message]) -> str:
+        parts = [{"role": m.role, "content": [{"type": "text", "text": m.content}]} for m in messages]
+        return self._apply_template(parts, self.sight.chat_template, begin_answer=False)
 
     def generate(self, conversations: Iterable[Conversation], **options: Any) -> list[Answer]:
         self.require(Capability.GENERATE, "generate")
