@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ def turn_row(turn: Turn, *, verbose: bool = False) -> dict[str, Any]:
     if turn.scored_by not in (None, "log"):
         row["scored_by"] = turn.scored_by
     if verbose:
-        row["statistics"] = None if turn.statistics is None else asdict(turn.statistics)
+        row["statistics"] = None if turn.statistics is None else dict(vars(turn.statistics))
     if turn.tokens is not None:
         row["tokens"] = turn.tokens
     return row

@@ -277,6 +277,7 @@ def _reward(simulation: Simulation[Any]) -> tuple[float | None, str | None]:
 def _spoken(
     messages: Iterable[Message[Any] | None], path: tuple[str | int, ...], broken: set[str | int]
 ) -> Iterator[Spoken | None]:
+    head = place_of((*path, "messages"))
     for i, message in enumerate(messages):
         if message is None:
             yield None
@@ -288,7 +289,7 @@ def _spoken(
             calls=calls_of(message.tool_calls),
             logprobs=values_of(found),
             tokens=spellings_of(found),
-            place=place_of((*path, "messages", i)) + place,
+            place=f"{head}[{i}]{place}",
             missing=UNREADABLE if i in broken else SCRIPTED if _scripted(message) else None,
             faults=_faults(message),
             answers=[part.content for part in message.tool_messages or () if part is not None and part.content],

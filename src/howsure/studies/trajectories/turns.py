@@ -87,7 +87,8 @@ class Turn(msgspec.Struct):
     @property
     def text(self) -> str:
         """All that was said: the words, and the calls of tools."""
-        return "\n".join(part for part in (self.content.strip(), *self.calls) if part)
+        content = self.content.strip()
+        return "\n".join([content, *self.calls] if content else self.calls) if self.calls else content
 
 
 class Mark(msgspec.Struct, frozen=True):
