@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from howsure.studies.ngram import train_ngram as train_ngram
     from howsure.studies.perplexity import perplexity as perplexity
     from howsure.studies.reading import read_text as read_text
+    from howsure.studies.trajectories import trajectories as trajectories
 
 _HOMES = {
     "Distribution": "howsure.evidence",
@@ -40,6 +41,7 @@ _HOMES = {
     "perplexity": "howsure.studies.perplexity",
     "read_text": "howsure.studies.reading",
     "train_ngram": "howsure.studies.ngram",
+    "trajectories": "howsure.studies.trajectories",
 }
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "perplexity",
     "read_text",
     "train_ngram",
+    "trajectories",
 ]
 
 

@@ -71,7 +71,7 @@ def test_the_exported_names() -> None:
 
     assert sorted(package.__all__) == [
         "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "load", "mcq", "perplexity",
-        "read_text", "train_ngram",
+        "read_text", "train_ngram", "trajectories",
     ]  # fmt: skip
     for name in package.__all__:
         assert getattr(package, name) is not None
@@ -79,7 +79,19 @@ def test_the_exported_names() -> None:
         _ = package.nonsense
 
 
-COMMANDS = ("show", "ask", "mcq", "perplexity", "compare", "demo", "models", "runs", "entropy", "theorem")
+COMMANDS = (
+    "show",
+    "ask",
+    "mcq",
+    "perplexity",
+    "trajectories",
+    "compare",
+    "demo",
+    "models",
+    "runs",
+    "entropy",
+    "theorem",
+)
 GROUPS = {"ngram": ("train",)}
 
 

@@ -23,6 +23,7 @@ from howsure.cli.perplexity import perplexity
 from howsure.cli.runs import runs
 from howsure.cli.show import ask, show
 from howsure.cli.theorem import theorem
+from howsure.cli.trajectories import trajectories
 
 app = typer.Typer(
     name="howsure",
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for one in (show, ask, mcq, perplexity, compare, demo, models, runs):
+for one in (show, ask, mcq, perplexity, trajectories, compare, demo, models, runs):
     app.command()(one)
 app.add_typer(ngram)
 # A number such as -0.5 is for `entropy` to refuse in a sentence; it is not an option -0.

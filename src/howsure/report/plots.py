@@ -7,7 +7,7 @@ The same figures give the same file, byte for byte.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +80,29 @@ def plot_blocks(found: TextEntropy, path: Path) -> None:
         axes.set_ylabel(f"bits per {found.symbols.removesuffix('s')}")
         axes.set_title(f"{found.symbol_count:,} {found.symbols}; hollow: too few of each block", fontsize=10)
         axes.legend(fontsize=9)
+
+
+def plot_interventions(groups: Sequence[dict[str, Any]], path: Path) -> None:
+    """Failures avoided against interventions, for each policy: along all thresholds, at the alarms, and at random."""
+    shown = [group for group in groups if any((group["interventions"] or {"curves": {}})["curves"].values())]
+    curves = [(group, name, curve) for group in shown for name, curve in group["interventions"]["curves"].items()]
+    if not curves:
+        raise InputError(f"--plot {path}: there are no interventions to draw, since no run could be judged")
+    with _axes(path) as axes:
+        for (group, name, curve), (colour, line) in zip(curves, _styles(len(curves)), strict=True):
+            spent = [0, *(point["interventions"] for point in curve)]
+            avoided = [0, *(point["failures_avoided"] for point in curve)]
+            by_chance = [0, *(point["random_failures_avoided"] for point in curve)]
+            label = f"{group['name']}: {name}" if len(shown) > 1 else name
+            axes.step(spent, avoided, where="post", color=colour, linestyle=line, linewidth=1.6, label=label)
+            axes.plot(spent, by_chance, color=colour, linewidth=0.7)
+            rows = group["interventions"]["table"]
+            for row in (row for row in rows if (row["policy"], row["when"]) == (name, "alarm")):
+                axes.scatter(row["interventions"], row["failures_avoided"], s=36, color=colour, zorder=3)
+        axes.set_xlabel("interventions (thin: as many at random; dot: at the fitted thresholds)")
+        axes.set_ylabel("failures avoided, expected")
+        axes.set_ylim(bottom=0)
+        axes.legend(loc="best", fontsize=9)
 
 
 def _perplexity_axis(axes: Axes) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from howsure.studies.trajectories.lenient import Loss, decode_leniently, place_of
+from howsure.studies.trajectories.lenient import Loss, Path, decode_leniently, place_of
 from howsure.studies.trajectories.messages import (
     FORMAT_ERROR,
     TOOL_ERROR,
@@ -206,8 +206,9 @@ def _loaded(
     return Loaded(source, size, about.timestamp, trajectories, problems)
 
 
-def _simulations(file: File[Any]) -> list[tuple[tuple[str | int, ...], int, Simulation[Any]]] | None:
+def _simulations(file: File[Any]) -> list[tuple[Path, int, Simulation[Any]]] | None:
     if isinstance(file.simulations, list):
+        found: list[tuple[Path, int, Simulation[Any]]]
         found = [(("simulations", i), i, one) for i, one in enumerate(file.simulations) if one is not None]
         strangers = all(one.messages is msgspec.UNSET and one.task_id is None for _, _, one in found)
         return None if found and strangers else found
@@ -232,7 +233,7 @@ def _unsupported(trajectories: Iterable[Trajectory]) -> list[Problem]:
 def _trajectory(
     simulation: Simulation[Any],
     index: int,
-    path: tuple[str | int, ...],
+    path: Path,
     about: File[Any],
     broken: set[str | int],
     source: str,
@@ -274,9 +275,7 @@ def _reward(simulation: Simulation[Any]) -> tuple[float | None, str | None]:
     return reward, None if reward is not None else "no_reward"
 
 
-def _spoken(
-    messages: Iterable[Message[Any] | None], path: tuple[str | int, ...], broken: set[str | int]
-) -> Iterator[Spoken | None]:
+def _spoken(messages: Iterable[Message[Any] | None], path: Path, broken: set[str | int]) -> Iterator[Spoken | None]:
     head = place_of((*path, "messages"))
     for i, message in enumerate(messages):
         if message is None:

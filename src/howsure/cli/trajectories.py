@@ -1,0 +1,194 @@
+"""`howsure trajectories`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from howsure.cli import common
+
+
+@common.command
+def trajectories(
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            help="τ²-bench results (a file, a folder, a pattern in quotes), chats as JSON lines, Inspect .eval logs."
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write every turn and run with its scores to this JSON file.")
+    ] = None,
+    detailed: Annotated[bool, typer.Option("--detailed", help="Show one simulation turn by turn.")] = False,
+    simulation: Annotated[int, typer.Option(help="Which simulation --detailed shows, from 1.")] = 1,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Statistics of each turn, and running values of each score.")
+    ] = False,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Every turn token by token; makes --output large.")] = False,
+    score_with: Annotated[
+        str | None,
+        typer.Option(
+            "--score-with",
+            help="A local chat model, such as smollm2, that reads the conversations which hold no log-probabilities.",
+        ),
+    ] = None,
+    distances: Annotated[
+        bool,
+        typer.Option(
+            "--distances",
+            help="Embed every message (MiniLM): weights by inquiry drift and inference gap, and learned weights.",
+        ),
+    ] = False,
+    judged: Annotated[
+        bool, typer.Option("--judge/--no-judge", help="Set scores and alarms against the rewards in the logs.")
+    ] = True,
+    watch: Annotated[str, typer.Option(help="Whose turns raise alarms: agent, user or overall.")] = "agent",
+    false_alarms: Annotated[
+        float, typer.Option(help="Share of successful runs in which an alarm may be raised.")
+    ] = 0.1,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What to do at an alarm, as name:cost:chance to rescue, such as confirm:1:0.3, handover:10:0.9 or "
+            "retry:3:0.5; may be given several times."
+        ),
+    ] = None,
+    detector: Annotated[
+        str, typer.Option(help="The alarms that policies act on: threshold, cusum or level_change.")
+    ] = "cusum",
+    failure_cost: Annotated[
+        float | None, typer.Option(help="What a failed run costs, in the unit of the policies' costs.")
+    ] = None,
+    notice: Annotated[
+        int, typer.Option(help="Turns that must be left after an alarm for a rescue to be possible.")
+    ] = 1,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw failures avoided against interventions into this .svg or .png.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder; an unfinished run in it is taken up. Default: none, and with --score-with or --distances "
+            "runs/trajectories-<time>."
+        ),
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option(help="Tokens that the model of --score-with sees at once. Default: its context.")
+    ] = None,
+    stride: Annotated[
+        int | None, typer.Option(help="New tokens in each window after the first. Default: half the window.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="Files read at the same time. Default: one a core, if large.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Read conversations again that failed in this run folder.")
+    ] = False,
+    seed: common.Seed = 0,
+    device: common.Device = None,
+    dtype: common.Dtype = None,
+    compiled: common.Compile = False,
+    token_budget: common.TokenBudget = None,
+    trust_remote_code: common.TrustRemoteCode = False,
+    as_json: common.AsJson = False,
+    quiet: common.Quiet = False,
+    dry_run: common.DryRun = False,
+) -> int:
+    """How sure agent and user were, turn by turn, and whether they should have been.
+
+    Uncertainty of a turn is the mean of −ln p over its tokens, in nats. It is propagated over the run (SAUP), compared
+    with the rewards in the logs, turned into alarms on tasks that these were not fitted on, and, with --policy, into
+    interventions that are replayed. A turn without log-probabilities has no score, and is counted.
+
+    Example: howsure trajectories results.json --output uncertainty.json
+    """
+    from howsure.report.console import remarks
+    from howsure.report.progress import progress_for
+    from howsure.studies.trajectories import Judging, carry_out, prepare
+    from howsure.studies.trajectories.intervention import parse_policy
+
+    judging = Judging(
+        watch=watch,
+        false_alarm_rate=false_alarms,
+        policies=tuple(parse_policy(text) for text in policy or ()),
+        intervene_on=detector,
+        notice_turns=notice,
+        failure_cost=failure_cost,
+    )
+    judging.check()
+    _check_outputs(output, plot, judging.policies)
+    prepared = prepare(
+        results,
+        score_with=score_with,
+        distances=distances,
+        tokens=tokens,
+        window=window,
+        stride=stride,
+        jobs=jobs,
+        for_a_run=out is not None,
+        device=device,
+        dtype=dtype,
+        compile=compiled,
+        token_budget=token_budget,
+        trust_remote_code=trust_remote_code,
+        announce=common.announcer(quiet),
+    )
+    try:
+        if dry_run:
+            return common.print_plan(prepared.cost(), as_json)
+        folder = common.run_folder(out, "trajectories", quiet) if out is not None or prepared.takes_long else None
+        found = carry_out(
+            prepared,
+            judging=judging if judged else None,
+            out=folder,
+            verbose=verbose,
+            seed=seed,
+            retry_failed=retry_failed,
+            progress=progress_for(remarks(), quiet),
+        )
+    finally:
+        prepared.close()
+    _write(found, output, plot)
+    return _report(found, as_json, simulation if detailed else None)
+
+
+def _check_outputs(output: Path | None, plot: Path | None, policies: tuple[Any, ...]) -> None:
+    """Whether what is asked for can be written at all, before any work is done for it."""
+    from howsure.errors import InputError
+    from howsure.report.plots import check_plot
+
+    if output is not None and not output.parent.is_dir():
+        raise InputError(f"--output {output}: there is no folder {output.parent}; make it first")
+    if plot is not None:
+        check_plot(plot)
+        if not policies:
+            raise InputError("--plot draws what interventions save: give at least one --policy, such as confirm:1:0.3")
+
+
+def _write(found: Any, output: Path | None, plot: Path | None) -> None:
+    from howsure.runs.files import to_json, write_atomic
+
+    if output is not None:
+        write_atomic(output, to_json(found.document, indent=2) + b"\n")
+    if plot is not None:
+        from howsure.report.plots import plot_interventions
+
+        plot_interventions(found.summary["groups"], plot)
+
+
+def _report(found: Any, as_json: bool, simulation: int | None) -> int:
+    from howsure.errors import InputError
+    from howsure.report.console import output
+    from howsure.report.trajectories import print_detailed, print_trajectories
+
+    if as_json:
+        common.print_json(found.summary)
+    else:
+        print_trajectories(output(), found.summary, found.document, found.run)
+    if simulation is not None and not as_json:
+        if not 1 <= simulation <= len(found.document["results"]):
+            raise InputError(f"--simulation must be 1 to {len(found.document['results'])}, not {simulation}")
+        print_detailed(output(), found.document["results"], simulation)
+    return common.SOME_FAILED if found.failed else common.DONE

@@ -1,0 +1,222 @@
+"""Should they have been sure? Scores, alarms and interventions set against what came of the runs.
+
+Runs are judged in groups of one domain, one agent and one source of scores, since a score of one model means nothing
+beside that of another. A group without rewards, or with one outcome only, is counted and not judged. Whatever was
+fitted is judged on tasks that it was not fitted on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from howsure.errors import InputError
+from howsure.measures import Interval, Ranking, rank_failures
+from howsure.studies.trajectories.breakdown import DETECTORS, Watched, detect
+from howsure.studies.trajectories.intervention import Policy, replay
+from howsure.studies.trajectories.learned import Run as LearnedRun
+from howsure.studies.trajectories.learned import cross_validate
+from howsure.studies.trajectories.scores import (
+    DISTANCE,
+    LEARNED,
+    WHOSE,
+    as_column,
+    propagate,
+    situation,
+    turns_of,
+    uncertainties,
+)
+from howsure.studies.trajectories.turns import Trajectory
+
+TURN_COUNT = "turn_count"
+"""The simplest score there is: long runs fail more often. Whoever does not beat it has found nothing."""
+
+
+class Judging(msgspec.Struct, frozen=True):
+    """What is asked of the runs once they are scored."""
+
+    watch: str = "agent"
+    false_alarm_rate: float = 0.1
+    policies: tuple[Policy, ...] = ()
+    intervene_on: str = "cusum"
+    notice_turns: int = 1
+    failure_cost: float | None = None
+    folds: int = 5
+    resamples: int = 2000
+
+    def check(self) -> None:
+        """Refuse before the work what would fail after it."""
+        if self.watch not in WHOSE:
+            raise InputError(f"--watch must be one of {', '.join(WHOSE)}, not {self.watch!r}")
+        if self.intervene_on not in DETECTORS:
+            raise InputError(f"--detector must be one of {', '.join(DETECTORS)}, not {self.intervene_on!r}")
+        if not 0.0 < self.false_alarm_rate < 1.0:
+            raise InputError(f"--false-alarms must lie between 0 and 1, not {self.false_alarm_rate}")
+        if self.notice_turns < 0:
+            raise InputError(f"--notice must be 0 or more turns, not {self.notice_turns}")
+        if self.failure_cost is not None and not self.failure_cost >= 0:
+            raise InputError(f"--failure-cost must be 0 or more, not {self.failure_cost}")
+
+
+USUAL = Judging()
+
+
+def judge(trajectories: Sequence[Trajectory], judging: Judging, *, seed: int) -> list[dict[str, Any]]:
+    """Every group of comparable runs, largest first."""
+    groups: dict[tuple[str, str, str], list[Trajectory]] = {}
+    for trajectory in trajectories:
+        groups.setdefault(_group(trajectory), []).append(trajectory)
+    found = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [_judged(key, runs, judging, seed) for key, runs in found]
+
+
+def _group(trajectory: Trajectory) -> tuple[str, str, str]:
+    scored_by = sorted({turn.scored_by for turn in trajectory.turns if turn.scored_by})
+    return trajectory.domain or trajectory.set_name, trajectory.agent or "", " and ".join(scored_by)
+
+
+def task_of(trajectory: Trajectory) -> str:
+    """Runs of one task belong together: what is known of one says something of the others."""
+    return f"{trajectory.domain or trajectory.set_name}/{trajectory.task_id}"
+
+
+def _judged(key: tuple[str, str, str], runs: Sequence[Trajectory], judging: Judging, seed: int) -> dict[str, Any]:
+    rewarded = [run for run in runs if run.failed is not None]
+    head = _head(key, runs, rewarded)
+    reason = _why_not(head)
+    if reason is not None:
+        return head | {"reason": reason, "scores": [], "breakdown": None, "interventions": None}
+    detections = {name: _detect(rewarded, name, judging, seed) for name in DETECTORS}
+    return head | {
+        "reason": None,
+        "scores": score_table(rewarded, judging, seed),
+        "breakdown": {
+            "watched": judging.watch,
+            "false_alarm_rate": judging.false_alarm_rate,
+            "detectors": {name: found.summary() for name, found in detections.items()},
+        },
+        "interventions": _interventions(detections[judging.intervene_on], judging, seed) if judging.policies else None,
+    }
+
+
+def _head(key: tuple[str, str, str], runs: Sequence[Trajectory], rewarded: Sequence[Trajectory]) -> dict[str, Any]:
+    domain, agent, scored_by = key
+    return {
+        "name": ", ".join(part for part in (domain, agent) if part),
+        "scored_by": scored_by or None,
+        "runs": len(runs),
+        "judged": len(rewarded),
+        "failures": sum(bool(run.failed) for run in rewarded),
+        "tasks": len({task_of(run) for run in rewarded}),
+        "reward_missing": dict(sorted(Counter(run.reward_missing or "" for run in runs if run.failed is None).items())),
+    }
+
+
+def _why_not(head: dict[str, Any]) -> str | None:
+    if head["scored_by"] is None:
+        return "no turn has a score"
+    if not head["judged"]:
+        return "no run has a reward"
+    if head["failures"] in (0, head["judged"]):
+        ended = "failed" if head["failures"] else "succeeded"
+        return f"all {head['judged']} runs {ended}, so that nothing can be told apart"
+    return None
+
+
+# -- scores against failure ----------------------------------------------------------------------------------------
+
+
+def score_table(runs: Sequence[Trajectory], judging: Judging, seed: int) -> list[dict[str, Any]]:
+    """Each score of agent, user and both against failure, and the number of turns as what they have to beat."""
+    rows = [_score_row("run", TURN_COUNT, [float(len(run.turns)) for run in runs], runs, judging, seed)]
+    for whose in WHOSE:
+        found = [propagate(run, whose) for run in runs]
+        for name in dict.fromkeys(name for scores in found for name in scores):
+            values = [scores[name].value if name in scores else None for scores in found]
+            rows.append(_score_row(whose, name, values, runs, judging, seed))
+        if any(DISTANCE in scores for scores in found):
+            rows.append(_score_row(whose, LEARNED, _learned(runs, whose, judging, seed), runs, judging, seed))
+    return rows
+
+
+def _learned(runs: Sequence[Trajectory], whose: str, judging: Judging, seed: int) -> list[float | None]:
+    """Weights learned on other tasks, for each run."""
+    pieces = [
+        LearnedRun(uncertainties(turns), situation(turns), bool(run.failed), task_of(run))
+        for run in runs
+        for turns in [turns_of(run, whose)]
+    ]
+    return list(cross_validate(pieces, folds=judging.folds, seed=seed).scores)
+
+
+def _score_row(
+    whose: str, name: str, values: Sequence[float | None], runs: Sequence[Trajectory], judging: Judging, seed: int
+) -> dict[str, Any]:
+    column = as_column(values)
+    known = ~np.isnan(column)
+    failed = np.array([bool(run.failed) for run in runs])[known]
+    row: dict[str, Any] = {"whose": whose, "score": name, "runs": int(known.sum()), "failures": int(failed.sum())}
+    if not 0 < failed.sum() < len(failed):
+        return row | {"auroc": None, "auprc": None, "auarc": None, "reason": _one_outcome(len(failed))}
+    clusters = np.array([task_of(run) for run in runs])[known]
+    ranked = rank_failures(column[known], failed, clusters=clusters, resamples=judging.resamples, seed=seed)
+    return row | _areas(ranked) | {"reason": None}
+
+
+def _one_outcome(runs: int) -> str:
+    return "no run has this score" if not runs else "the runs that have this score all ended alike"
+
+
+def _areas(ranked: Ranking) -> dict[str, Any]:
+    return {
+        name: {"value": area.value, **_ends(area.interval)}
+        for name, area in (("auroc", ranked.auroc), ("auprc", ranked.auprc), ("auarc", ranked.auarc))
+    }
+
+
+def _ends(interval: Interval | None) -> dict[str, Any]:
+    if interval is None:
+        return {"low": None, "high": None, "method": None}
+    return {"low": interval.low, "high": interval.high, "method": interval.method}
+
+
+# -- alarms --------------------------------------------------------------------------------------------------------
+
+
+def _detect(runs: Sequence[Trajectory], detector: str, judging: Judging, seed: int) -> Any:
+    watched = [watch(run, judging.watch) for run in runs]
+    return detect(watched, detector=detector, false_alarm_rate=judging.false_alarm_rate, folds=judging.folds, seed=seed)
+
+
+def watch(run: Trajectory, whose: str) -> Watched:
+    """A run as a detector sees it: the turns of those who are watched, and where something went wrong."""
+    turns = turns_of(run, whose)
+    numbers = [turn.number for turn in turns]
+    marks: dict[str, set[int]] = {}
+    for mark in run.marks:
+        at = int(np.searchsorted(numbers, mark.turn, side="right")) - 1
+        if at >= 0:
+            marks.setdefault(mark.kind, set()).add(at)
+    return Watched(
+        uncertainty=uncertainties(turns),
+        turns_after=np.array([len(run.turns) - number for number in numbers], dtype=np.int64),
+        failed=bool(run.failed),
+        task=task_of(run),
+        marks={kind: tuple(sorted(places)) for kind, places in marks.items()},
+    )
+
+
+def _interventions(detection: Any, judging: Judging, seed: int) -> dict[str, Any]:
+    found = replay(
+        detection,
+        judging.policies,
+        notice_turns=judging.notice_turns,
+        failure_cost=judging.failure_cost,
+        resamples=judging.resamples,
+        seed=seed,
+    )
+    return {"detector": judging.intervene_on, **found}

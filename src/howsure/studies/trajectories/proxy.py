@@ -1,0 +1,121 @@
+"""Scores for logs that have none: a model reads the conversation again and says how surprising each turn is to it.
+
+It is that model's surprise, not the writer's own doubt, and every figure made of it says so. The chat template is
+applied, each conversation is read once from beginning to end, and one longer than the model's context is read in
+windows that overlap. Control words are no speech and are left out; what tools said is read, and not scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from howsure.errors import MissingCapability
+from howsure.evidence import TokenLogprobs
+from howsure.models.contract import Failure, Message, Model, Rolling
+from howsure.studies.trajectories.turns import (
+    CONTROL_ONLY,
+    SCRIPTED,
+    Draft,
+    Problem,
+    Trajectory,
+    settle,
+    without_control_words,
+)
+
+UNREAD = "not_read_by_model"
+
+
+class Conversation(NamedTuple):
+    """A trajectory as a model reads it, and the place of the turn that each message is."""
+
+    messages: tuple[Message, ...]
+    turns: tuple[int | None, ...]
+
+
+class Cost(NamedTuple):
+    """What reading one conversation takes."""
+
+    tokens: int
+    tokens_run: int
+    windows: int
+
+
+def needs_proxy(trajectory: Trajectory) -> bool:
+    """Whether a log holds no score at all; scores of two models are never mixed within one conversation."""
+    return bool(trajectory.turns) and not any(turn.scored_by for turn in trajectory.turns)
+
+
+def require_conversations(model: Model) -> None:
+    if not model.takes_conversations:
+        raise MissingCapability(
+            f"--score-with needs a local chat model that reads whole conversations, and {model.name!r} does not; "
+            "take smollm2, or hf:<a chat model with a template>"
+        )
+
+
+def conversation_of(trajectory: Trajectory) -> Conversation:
+    """Everything that was said, in order, without what is no speech."""
+    messages, turns = [], []
+    for said in trajectory.said:
+        text = without_control_words(said.text)
+        if text:
+            messages.append(Message(said.role, text))
+            turns.append(None if said.turn is None else said.turn - 1)
+    return Conversation(tuple(messages), tuple(turns))
+
+
+def costs(trajectories: Sequence[Trajectory], model: Model, rolling: Rolling) -> list[Cost | Failure]:
+    """What each conversation takes, before any is read."""
+    found = model.conversation_cost([conversation_of(one).messages for one in trajectories], rolling)
+    return [one if isinstance(one, Failure) else Cost(one.tokens, one.tokens_run, one.windows) for one in found]
+
+
+def score_with(
+    trajectories: Sequence[Trajectory], model: Model, rolling: Rolling, *, with_tokens: bool = False
+) -> list[Problem]:
+    """Score the turns of conversations that have no scores; a pure function of the list, whatever else was read."""
+    conversations = [conversation_of(one) for one in trajectories]
+    read = model.read_conversations([one.messages for one in conversations], rolling)
+    problems: list[Problem] = []
+    taken = costs(trajectories, model, rolling)
+    for trajectory, conversation, found, cost in zip(trajectories, conversations, read, taken, strict=True):
+        if isinstance(found, Failure):
+            problems.append(_unread(trajectory, model.name, found))
+        else:
+            trajectory.read_again = {"model": model.name, **cost._asdict()} if isinstance(cost, Cost) else None
+            problems += _scored(trajectory, conversation, found, model.name, with_tokens)
+    return problems
+
+
+def _unread(trajectory: Trajectory, name: str, failure: Failure) -> Problem:
+    for turn in trajectory.turns:
+        if turn.reason != SCRIPTED:
+            turn.reason, turn.detail = UNREAD, failure.detail
+    sentence = f"{trajectory.source}: simulation {trajectory.id} cannot be read by {name}: {failure.detail}"
+    return Problem(trajectory.source, UNREAD, sentence)
+
+
+def _scored(
+    trajectory: Trajectory,
+    conversation: Conversation,
+    found: Sequence[TokenLogprobs],
+    name: str,
+    with_tokens: bool,
+) -> list[Problem]:
+    evidence = {turn: one for turn, one in zip(conversation.turns, found, strict=True) if turn is not None}
+    drafts = []
+    for place, turn in enumerate(trajectory.turns):
+        if turn.reason == SCRIPTED:
+            continue
+        if place not in evidence:
+            turn.reason = CONTROL_ONLY if turn.control else turn.reason
+            continue
+        turn.scored_by = name
+        tokens = evidence[place].tokens if with_tokens else None
+        drafts.append(Draft(turn, evidence[place].logprobs, tokens, f"simulation {trajectory.id}, turn {turn.number}"))
+    problems = settle(drafts, trajectory.source)
+    for draft in drafts:
+        if draft.turn.uncertainty_nats is None:
+            draft.turn.scored_by = None
+    return problems

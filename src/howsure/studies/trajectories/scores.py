@@ -1,0 +1,79 @@
+"""Step 3: what the turns so far say of the whole run, for the agent, the user, and both together.
+
+Each score has a running value after every turn and a final one. `distance` weighs a turn by D_a + D_o; the learned
+weights are made where there are rewards to learn from (`learned.py`), and are judged only on tasks they never saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.measures import PROPAGATIONS, final_value, running_weighted
+from howsure.studies.trajectories.turns import Trajectory, Turn
+
+Array = NDArray[np.float64]
+
+WHOSE = ("agent", "user", "overall")
+DISTANCE, LEARNED = "distance", "learned"
+
+
+class Propagated(NamedTuple):
+    """One score of one trajectory: its value after each turn (NaN before the first), and what it came to."""
+
+    running: Array
+    value: float | None
+    turns: int
+
+
+def turns_of(trajectory: Trajectory, whose: str) -> list[Turn]:
+    return [turn for turn in trajectory.turns if whose in ("overall", turn.actor)]
+
+
+def uncertainties(turns: Sequence[Turn]) -> Array:
+    """U_i of some turns, NaN where missing."""
+    return as_column([turn.uncertainty_nats for turn in turns])
+
+
+def situation(turns: Sequence[Turn]) -> Array:
+    """(D_a, D_o) of some turns as rows, NaN where missing."""
+    return np.column_stack([as_column([turn.drift for turn in turns]), as_column([turn.gap for turn in turns])])
+
+
+def propagate(trajectory: Trajectory, whose: str) -> dict[str, Propagated]:
+    """Every score that needs nothing but the trajectory itself."""
+    turns = turns_of(trajectory, whose)
+    u = uncertainties(turns)
+    found = {name: _propagated(running(u), u) for name, running in PROPAGATIONS.items()}
+    if any(turn.drift is not None or turn.gap is not None for turn in trajectory.turns):
+        weights = situation(turns).sum(axis=1)
+        found[DISTANCE] = _propagated(running_weighted(u, weights), u, weights)
+    return found
+
+
+def propagation_row(trajectory: Trajectory, *, verbose: bool = False) -> dict[str, Any]:
+    """All scores of a trajectory as data; `verbose` adds the running values."""
+    return {
+        whose: {name: _row(found, verbose) for name, found in propagate(trajectory, whose).items()} for whose in WHOSE
+    }
+
+
+def _propagated(running: Array, u: Array, weights: Array | None = None) -> Propagated:
+    final = final_value(running, u, weights)
+    return Propagated(running, final.value, final.turns)
+
+
+def _row(found: Propagated, verbose: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {"value": found.value if _is_number(found.value) else None, "turns": found.turns}
+    return row | ({"running": [v if _is_number(v) else None for v in found.running.tolist()]} if verbose else {})
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and bool(np.isfinite(value))
+
+
+def as_column(values: Sequence[float | None]) -> Array:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

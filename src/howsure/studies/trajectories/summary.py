@@ -1,0 +1,96 @@
+"""The summary of a study of trajectories: how sure they were, and what came of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from howsure.measures import bootstrap_mean
+from howsure.studies.summary import Figure, summary
+from howsure.studies.trajectories.document import coverage, scores_of, statistics
+from howsure.studies.trajectories.judge import Judging, judge, task_of
+from howsure.studies.trajectories.turns import IMPOSSIBLE, Problem, Trajectory
+
+MEANINGS = {"agent": "agent reasoning uncertainty", "user": "user confusion"}
+SHOWN_PROBLEMS = 1000
+"""Sentences that a summary holds; the rest are counted."""
+
+
+def summarise(
+    trajectories: Sequence[Trajectory],
+    problems: Sequence[Problem],
+    passed_over: int,
+    judging: Judging | None,
+    *,
+    seed: int,
+) -> dict[str, Any]:
+    """Means of agent and user with intervals clustered by task, and every group judged, if that is wanted."""
+    headline = [_mean(trajectories, actor, name, seed) for actor, name in MEANINGS.items()]
+    return summary(
+        "trajectories",
+        coverage(trajectories),
+        headline,
+        _notes(trajectories, problems, passed_over),
+        simulations=len(trajectories),
+        statistics={actor: statistics(_scores(trajectories, actor)) for actor in MEANINGS},
+        messages=_messages(trajectories),
+        groups=[] if judging is None else judge(trajectories, judging, seed=seed),
+        problems=[problem.sentence for problem in problems[:SHOWN_PROBLEMS]],
+        problem_counts=dict(sorted(Counter(problem.reason for problem in problems).items())),
+    )
+
+
+def _scores(trajectories: Sequence[Trajectory], actor: Any) -> list[float]:
+    return [value for one in trajectories for value in scores_of(one.turns, actor)]
+
+
+def _mean(trajectories: Sequence[Trajectory], actor: Any, name: str, seed: int) -> Figure:
+    pairs = [(value, task_of(one)) for one in trajectories for value in scores_of(one.turns, actor)]
+    values = np.array([value for value, _ in pairs])
+    if not len(values) or not np.isfinite(values).all():
+        return Figure(f"{name}, mean U", None, "nats")
+    interval = bootstrap_mean(values, clusters=[task for _, task in pairs], seed=seed)
+    return Figure.of(f"{name}, mean U", float(values.mean()), "nats", interval)
+
+
+def _messages(trajectories: Sequence[Trajectory]) -> dict[str, int]:
+    """Every message accounted for: turns of either, and what is no turn, by its role."""
+    counts: Counter[str] = Counter()
+    for one in trajectories:
+        counts.update(f"{turn.actor}_turns" for turn in one.turns)
+        counts.update({f"{role}_messages": count for role, count in one.skipped.items()})
+    return {"total": sum(counts.values()), **dict(sorted(counts.items()))}
+
+
+def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem], passed_over: int) -> list[str]:
+    notes = []
+    if not any(turn.scored_by for one in trajectories for turn in one.turns):
+        notes.append(
+            "these logs hold no log-probabilities: docs/trajectories.md tells how τ² keeps them, and --score-with smollm2 "
+            "lets a local model read the conversations"
+        )
+    readers = sorted({turn.scored_by for one in trajectories for turn in one.turns if turn.scored_by} - {"log"})
+    if readers:
+        notes.append(
+            f"the scores are those of {' and '.join(readers)}, which read the conversations again: its surprise, not "
+            "the writers' own doubt"
+        )
+    windows = [one for one in trajectories if one.read_again is not None and one.read_again["windows"] > 1]
+    if windows:
+        notes.append(
+            f"{len(windows)} of {len(trajectories)} conversations are longer than the model's window, and were read in "
+            "windows that overlap"
+        )
+    impossible = sum(turn.reason == IMPOSSIBLE for one in trajectories for turn in one.turns)
+    if impossible:
+        notes.append(
+            f"{impossible} turns hold a token of probability zero: their U is infinite, and so are their means"
+        )
+    if passed_over:
+        notes.append(f"{passed_over} JSON files in the folders are no results of τ²-bench, and were passed over")
+    if len(problems) > SHOWN_PROBLEMS:
+        notes.append(f"{len(problems) - SHOWN_PROBLEMS:,} more problems are not listed")
+    return notes

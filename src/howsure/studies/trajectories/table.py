@@ -1,0 +1,64 @@
+"""turns.csv and trajectories.csv: one line a turn, one line a run, for spreadsheets and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from howsure.runs.files import write_atomic
+from howsure.studies.trajectories.document import finite
+from howsure.studies.trajectories.scores import WHOSE, propagate
+from howsure.studies.trajectories.turns import Trajectory
+
+TURNS, RUNS = "turns.csv", "trajectories.csv"
+
+
+def write_tables(folder: Path, trajectories: Sequence[Trajectory]) -> None:
+    """What is missing or infinite is an empty cell; the reason stands beside it."""
+    _write(folder / TURNS, [row for one in trajectories for row in _turns(one)])
+    _write(folder / RUNS, [_run(one) for one in trajectories])
+
+
+def _turns(one: Trajectory) -> Iterable[dict[str, Any]]:
+    for turn in one.turns:
+        yield {
+            "source": one.source,
+            "simulation_id": one.id,
+            "turn": turn.number,
+            "actor": turn.actor,
+            "kind": turn.kind,
+            "ui_score": finite(turn.uncertainty_nats),
+            "reason": turn.reason,
+            "scored_by": turn.scored_by,
+            "inquiry_drift": turn.drift,
+            "inference_gap": turn.gap,
+            **({} if turn.statistics is None else vars(turn.statistics)),
+        }
+
+
+def _run(one: Trajectory) -> dict[str, Any]:
+    row = {
+        "source": one.source,
+        "simulation_id": one.id,
+        "task_id": one.task_id,
+        "trial": one.trial,
+        "domain": one.domain,
+        "agent": one.agent,
+        "reward": one.reward,
+        "failed": one.failed,
+        "turns": len(one.turns),
+    }
+    scores = {f"{whose}_{name}": finite(s.value) for whose in WHOSE for name, s in propagate(one, whose).items()}
+    return row | scores
+
+
+def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomic(path, text.getvalue().encode("utf-8", errors="backslashreplace"))
