@@ -2,7 +2,7 @@
 
 The template is applied once, to messages that each hold a name of ours in place of their content. Where the names come
 out is where the contents belong, so the borders are exact whatever the contents hold, and a template that looks into
-contents (to drop old reasoning, say) finds nothing to look for. Where it strips a content of white space, so do we.
+contents (to drop old reasoning, or to escape them) finds nothing to do. Where it strips white space, so do we.
 
 Templates refuse what they were not made for: a role, or two messages of one role in a row. Messages are then given
 another way, the first of these that is taken with every content in it:
