@@ -76,6 +76,22 @@ def test_the_first_place_that_has_any_counts() -> None:
     assert scores(only([simulation([empty])])) == [1.0]
 
 
+def test_answers_of_the_completions_endpoint_and_refusals() -> None:
+    held = {"tokens": ["a", "b"], "token_logprobs": [-1.0, -2.0], "top_logprobs": [{"a": -1.0}, {"b": -2.0}]}
+    older = message(
+        "assistant", "ab", raw_data={"object": "text_completion", "choices": [{"text": "ab", "logprobs": held}]}
+    )
+    assert scores(only([simulation([older])])) == [1.5]
+    assert [row["token"] for row in only([simulation([older])], with_tokens=True).turns[0].tokens or ()] == ["a", "b"]
+    refused = message("assistant", "No") | {
+        "logprobs": {"content": None, "refusal": [{"token": "No", "logprob": -0.5}]}
+    }
+    assert scores(only([simulation([refused])])) == [0.5]
+    unknown = older | {"raw_data": {"choices": [{"logprobs": held | {"token_logprobs": [None, -2.0]}}]}}
+    loaded = read([simulation([unknown])])
+    assert loaded.trajectories[0].turns[0].reason == "unreadable"
+
+
 def test_numbers_as_ids_and_missing_ones() -> None:
     found = only({"simulations": [{"id": 7, "task_id": 3, "messages": []}]})
     assert (found.id, found.task_id, found.trial) == ("7", "3", None)

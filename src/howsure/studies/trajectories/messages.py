@@ -69,10 +69,30 @@ TokenT = TypeVar("TokenT", Number, Spelled, Token)
 
 
 class Logprobs(msgspec.Struct, Generic[TokenT], frozen=True):
-    """In OpenAI's form; where the model refused to answer, the tokens of the refusal."""
+    """In OpenAI's form; where the model refused to answer, the tokens of the refusal.
+
+    Answers of the older completions endpoint, which τ² uses for some models, have their numbers and tokens apart.
+    """
 
     content: list[TokenT] | None = None
     refusal: list[TokenT] | None = None
+    token_logprobs: list[float] | None = None
+    tokens: list[str] | None = None
+
+    @property
+    def found(self) -> tuple[str, list[Any] | None]:
+        """The tokens that there are, and the name of the field that holds them."""
+        if self.content or not (self.refusal or self.token_logprobs):
+            return ".content", self.content
+        if self.refusal:
+            return ".refusal", self.refusal
+        return ".token_logprobs", self._apart()
+
+    def _apart(self) -> list[Any]:
+        numbers = self.token_logprobs or []
+        if self.tokens is None or len(self.tokens) != len(numbers):
+            return [Number(value) for value in numbers]
+        return [Spelled(token, value) for token, value in zip(self.tokens, numbers, strict=True)]
 
 
 class Choice(msgspec.Struct, Generic[TokenT], frozen=True):
@@ -88,15 +108,17 @@ class RawData(msgspec.Struct, Generic[TokenT], frozen=True):
 
 def logprobs_of(logprobs: Logprobs[Any] | None, raw: RawData[Any] | None) -> tuple[str, list[Any] | None]:
     """Where the log-probabilities of a message are, and these, from the first of its places that has any."""
-    if logprobs is not None and logprobs.content:
-        return ".logprobs.content", logprobs.content
-    if logprobs is not None and logprobs.refusal:
-        return ".logprobs.refusal", logprobs.refusal
-    if raw is not None and raw.logprobs is not None and raw.logprobs.content:
-        return ".raw_data.logprobs.content", raw.logprobs.content
     first = raw.choices[0] if raw is not None and raw.choices else None
-    if first is not None and first.logprobs is not None and first.logprobs.content:
-        return ".raw_data.choices[0].logprobs.content", first.logprobs.content
+    places = (
+        (".logprobs", logprobs),
+        (".raw_data.logprobs", raw.logprobs if raw is not None else None),
+        (".raw_data.choices[0].logprobs", first.logprobs if first is not None else None),
+    )
+    for place, held in places:
+        if held is not None:
+            field, found = held.found
+            if found:
+                return place + field, found
     return "", None
 
 

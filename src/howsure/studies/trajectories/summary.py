@@ -89,8 +89,21 @@ def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem], pass
         notes.append(
             f"{impossible} turns hold a token of probability zero: their U is infinite, and so are their means"
         )
+    certain = _suspiciously_certain(trajectories)
+    if certain:
+        notes.append(
+            f"{certain} turns have probability 1 at every token: some providers write 0 where they have no "
+            "log-probabilities, so check before you trust these"
+        )
     if passed_over:
         notes.append(f"{passed_over} JSON files in the folders are no results of τ²-bench, and were passed over")
     if len(problems) > SHOWN_PROBLEMS:
         notes.append(f"{len(problems) - SHOWN_PROBLEMS:,} more problems are not listed")
     return notes
+
+
+def _suspiciously_certain(trajectories: Sequence[Trajectory]) -> int:
+    """Turns without the least doubt, if they are most of those that are scored; a few of them are nothing unusual."""
+    found = [turn.statistics for one in trajectories for turn in one.turns if turn.statistics is not None]
+    certain = sum(each.total_entropy == 0.0 for each in found)
+    return certain if certain > len(found) / 2 else 0

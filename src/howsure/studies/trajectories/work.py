@@ -29,7 +29,7 @@ from howsure.studies.trajectories.table import write_tables
 from howsure.studies.trajectories.turns import Problem, Trajectory
 
 RESULTS = "results.json"
-TOKENS_AT_ONCE = 16_384
+TOKENS_AT_ONCE = 8192
 """What is read between two samples on the disk, roughly: the most that a crash can cost."""
 
 RUNS_AT_ONCE = 64
