@@ -87,7 +87,7 @@ def frame(messages: Sequence[Message], template: Template) -> Framed | Failure:
         try:
             return _framed(messages, turns, template, name, rendering)
         except InputError as error:
-            refusals.append(str(error))
+            refusals.append(" ".join(str(error).split()))
     return Failure("refused_by_template", refusals[0] + _other_ways(messages, len(refusals)))
 
 
