@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import pytest
-from trajectory_logs import call, greeting, logprobs, message, results, scored, simulation
 
 from howsure.errors import EvidenceError
 from howsure.saup import (
@@ -16,6 +15,7 @@ from howsure.saup import (
     get_response_statistics,
     process_all_simulations,
 )
+from trajectory_logs import call, greeting, logprobs, message, results, scored, simulation
 
 AGENT, USER = (-0.074, -0.0008, -0.0003), (-0.3, -1.7)
 TALK = results(

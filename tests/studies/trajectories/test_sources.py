@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trajectory_logs import message, results, scored, simulation
 
 from howsure.errors import InputError
 from howsure.studies.trajectories.sources import Reading, find_sources, read_sources
+from trajectory_logs import message, results, scored, simulation
 
 TALK = [message("user", "Hello", -0.5), message("assistant", "Yes?", -0.25)]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trajectory_logs import call, greeting, message, results, simulation
 
 from howsure.studies.trajectories.tau2 import read_tau2
 from howsure.studies.trajectories.turns import Loaded, Trajectory
+from trajectory_logs import call, greeting, message, results, simulation
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "tau2"
 

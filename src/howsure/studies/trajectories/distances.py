@@ -21,7 +21,8 @@ Vectors = dict[str, NDArray[np.float64]]
 
 def measure_distances(trajectories: Sequence[Trajectory], embedder: SentenceEmbedder) -> None:
     """Set `drift` and `gap` of every turn that has them; equal texts are embedded once."""
-    texts = sorted({text for one in trajectories for text in _texts(one)})
+    found = sorted({text for one in trajectories for text in _texts(one)})
+    texts = [text for text, readable in zip(found, embedder.readable(found), strict=True) if readable]
     if not texts:
         return
     vectors = dict(zip(texts, embedder.embed(texts).astype(np.float64), strict=True))
@@ -32,7 +33,7 @@ def measure_distances(trajectories: Sequence[Trajectory], embedder: SentenceEmbe
 
 def _measure(trajectory: Trajectory, vectors: Vectors, unknown: NDArray[np.float64]) -> None:
     def rows(texts: Sequence[str | None]) -> NDArray[np.float64]:
-        return np.array([unknown if text is None else vectors[text] for text in texts])
+        return np.array([unknown if text is None else vectors.get(text, unknown) for text in texts])
 
     if not trajectory.turns:
         return
@@ -40,7 +41,7 @@ def _measure(trajectory: Trajectory, vectors: Vectors, unknown: NDArray[np.float
     gaps = inference_gap(acts, rows(_answered(trajectory)))
     opening = _spoken(trajectory.opening or "")
     drifts = np.full(len(acts), np.nan)
-    if opening is not None:
+    if opening in vectors:
         written = np.array([turn.reason != SCRIPTED for turn in trajectory.turns])
         drifts = inquiry_drift(vectors[opening], acts, written)
     for turn, drift, gap in zip(trajectory.turns, drifts.tolist(), gaps.tolist(), strict=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from howsure.errors import MissingCapability
 from howsure.evidence import TokenLogprobs
-from howsure.models.contract import Failure, Message, Model, Rolling
+from howsure.models.contract import ConversationCost, Failure, Message, Model, Rolling
 from howsure.studies.trajectories.turns import (
     CONTROL_ONLY,
     SCRIPTED,
@@ -31,14 +31,6 @@ class Conversation(NamedTuple):
 
     messages: tuple[Message, ...]
     turns: tuple[int | None, ...]
-
-
-class Cost(NamedTuple):
-    """What reading one conversation takes."""
-
-    tokens: int
-    tokens_run: int
-    windows: int
 
 
 def needs_proxy(trajectory: Trajectory) -> bool:
@@ -65,10 +57,9 @@ def conversation_of(trajectory: Trajectory) -> Conversation:
     return Conversation(tuple(messages), tuple(turns))
 
 
-def costs(trajectories: Sequence[Trajectory], model: Model, rolling: Rolling) -> list[Cost | Failure]:
+def costs(trajectories: Sequence[Trajectory], model: Model, rolling: Rolling) -> list[ConversationCost | Failure]:
     """What each conversation takes, before any is read."""
-    found = model.conversation_cost([conversation_of(one).messages for one in trajectories], rolling)
-    return [one if isinstance(one, Failure) else Cost(one.tokens, one.tokens_run, one.windows) for one in found]
+    return model.conversation_cost([conversation_of(one).messages for one in trajectories], rolling)
 
 
 def score_with(
@@ -83,7 +74,7 @@ def score_with(
         if isinstance(found, Failure):
             problems.append(_unread(trajectory, model.name, found))
         else:
-            trajectory.read_again = {"model": model.name, **cost._asdict()} if isinstance(cost, Cost) else None
+            trajectory.read_again = {"model": model.name, **({} if isinstance(cost, Failure) else cost._asdict())}
             problems += _scored(trajectory, conversation, found, model.name, with_tokens)
     return problems
 

@@ -69,8 +69,8 @@ def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem], pass
     notes = []
     if not any(turn.scored_by for one in trajectories for turn in one.turns):
         notes.append(
-            "these logs hold no log-probabilities: docs/trajectories.md tells how τ² keeps them, and --score-with smollm2 "
-            "lets a local model read the conversations"
+            "these logs hold no log-probabilities: docs/trajectories.md tells how τ² keeps them, and --score-with "
+            "smollm2 lets a local model read the conversations"
         )
     readers = sorted({turn.scored_by for one in trajectories for turn in one.turns if turn.scored_by} - {"log"})
     if readers:
@@ -78,7 +78,7 @@ def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem], pass
             f"the scores are those of {' and '.join(readers)}, which read the conversations again: its surprise, not "
             "the writers' own doubt"
         )
-    windows = [one for one in trajectories if one.read_again is not None and one.read_again["windows"] > 1]
+    windows = [one for one in trajectories if one.read_again is not None and one.read_again.get("windows", 1) > 1]
     if windows:
         notes.append(
             f"{len(windows)} of {len(trajectories)} conversations are longer than the model's window, and were read in "

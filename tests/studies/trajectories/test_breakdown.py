@@ -1,0 +1,222 @@
+"""Alarms on held-out tasks: nothing leaks, everything is counted, and what cannot be said is not."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from howsure.errors import InputError
+from howsure.measures import cusum, first_alarm, fit_baseline, fit_threshold, highest
+from howsure.studies.trajectories.breakdown import DETECTORS, Watched, detect
+from howsure.studies.trajectories.folds import task_folds
+
+
+def watched(u, failed, task, marks=None, turns_after=None):
+    values = np.array([np.nan if x is None else x for x in u], dtype=float)
+    after = np.arange(len(values))[::-1] if turns_after is None else np.array(turns_after)
+    return Watched(values, after, failed, task, marks or {})
+
+
+def simulated(seed, tasks=12, trials=3):
+    rng = np.random.default_rng(seed)
+    runs = []
+    for task in range(tasks):
+        for _ in range(trials):
+            failed = bool(rng.random() < 0.4)
+            u = rng.gamma(4, 0.25, size=int(rng.integers(6, 15)))
+            u[len(u) // 2 :] += failed
+            u[rng.random(len(u)) < 0.1] = np.nan
+            runs.append(watched(u, failed, f"task {task}", {"tool_error": (len(u) // 2,)} if failed else {}))
+    return runs
+
+
+def by_hand():
+    """Two folds of one task each. Both have the baseline of the other's successful run."""
+    good = [watched([1.0, 2.0, 3.0], False, task) for task in ("a", "b")]
+    # against mean 2 and sd 1, the successes reach a CUSUM of 0.5 at most
+    early = watched([2.0, 5.0, 2.0, 2.0], True, "a", {"tool_error": (1, 3), "review": (0,)}, [7, 5, 3, 0])
+    never = watched([2.0, None, 2.0], True, "b", {"tool_error": (2,)})
+    return [*good, early, never]
+
+
+def test_by_hand():
+    found = detect(by_hand(), detector="cusum", false_alarm_rate=0.5, seed=0)
+    assert [v.alarm for v in found.verdicts] == [None, None, 1, None]
+    np.testing.assert_allclose(found.verdicts[2].statistic, [0.0, 2.5, 2.0, 1.5])
+    np.testing.assert_allclose(found.verdicts[3].statistic, [0.0, 0.0, 0.0])
+    assert [v.threshold for v in found.verdicts] == [0.5] * 4
+    summary = found.summary()
+    assert (summary["runs"], summary["failures"], summary["tried"], summary["tasks"]) == (4, 2, 4, 2)
+    assert (summary["caught"]["count"], summary["caught"]["of"], summary["caught"]["value"]) == (1, 2, 0.5)
+    assert (summary["false_alarms"]["count"], summary["false_alarms"]["value"]) == (0, 0.0)
+    assert summary["turns_before_end"] == {"median": 5.0, "low": 5.0, "high": 5.0, "caught": 1}
+    assert summary["reason"] is None
+    assert summary["not_tried"] == {}
+
+
+def test_marks_by_hand():
+    marks = detect(by_hand(), detector="cusum", false_alarm_rate=0.5, seed=0).summary()["marks"]
+    tool = marks["tool_error"]
+    assert (tool["runs_with_mark"], tool["alarmed"], tool["alarmed_without_mark"]) == (2, 1, 0)
+    assert (tool["alarm_at_or_before_first_mark"], tool["alarm_after_first_mark"]) == (1, 0)
+    assert (tool["near"]["value"], tool["near"]["value_at_random"]) == (1.0, 1.0)  # each turn is next to 1 or 3
+    review = marks["review"]
+    assert (review["alarm_at_or_before_first_mark"], review["alarm_after_first_mark"]) == (0, 1)
+    assert (review["near"]["value"], review["near"]["value_at_random"]) == (1.0, 0.5)  # turns 0 and 1 of 4
+
+
+def test_a_random_alarm_is_one_that_could_have_rung():
+    runs = [watched([1.0, 2.0, 3.0], False, task) for task in ("a", "b")]
+    runs.append(watched([None, 2.0, None, 9.0, 9.0], True, "a", {"tool_error": (4,)}))
+    near = detect(runs, detector="cusum", false_alarm_rate=0.5, seed=0).summary()["marks"]["tool_error"]["near"]
+    assert (near["value"], near["value_at_random"]) == (1.0, 2 / 3)  # of turns 1, 3 and 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_fold_written_out(seed):
+    runs = simulated(seed)
+    found = detect(runs, detector="cusum", false_alarm_rate=0.2, folds=4, seed=0)
+    for training, held_out in task_folds([run.task for run in runs], 4):
+        assert not {runs[i].task for i in training} & {runs[i].task for i in held_out}
+        good = [runs[i].uncertainty for i in training if not runs[i].failed]
+        baseline = fit_baseline(np.concatenate(good))
+        threshold = fit_threshold([highest(cusum(u, baseline)) for u in good], 0.2)
+        for i in held_out:
+            assert found.verdicts[i].alarm == first_alarm(cusum(runs[i].uncertainty, baseline), threshold)
+            assert found.verdicts[i].threshold == threshold
+
+
+@pytest.mark.parametrize("detector", DETECTORS)
+def test_a_held_out_task_has_no_say_in_its_own_threshold(detector):
+    runs = simulated(1)
+    first = detect(runs, detector=detector, false_alarm_rate=0.2, seed=0)
+    fold = next(fold for fold in first.folds if 0 in fold.held_out)
+    changed = [
+        run._replace(uncertainty=run.uncertainty * 100, failed=not run.failed) if run.task == runs[0].task else run
+        for run in runs
+    ]
+    again = detect(changed, detector=detector, false_alarm_rate=0.2, seed=0)
+    same = next(fold for fold in again.folds if 0 in fold.held_out)
+    assert (same.baseline, same.threshold) == (fold.baseline, fold.threshold)
+    for i in fold.held_out:
+        if runs[i].task != runs[0].task:
+            assert again.verdicts[i].alarm == first.verdicts[i].alarm
+
+
+def test_the_threshold_detector_runs_on_the_root_mean_square():
+    runs = by_hand()
+    found = detect(runs, detector="threshold", false_alarm_rate=0.5, seed=0)
+    rms = math.sqrt((4 + 25) / 2)
+    assert found.verdicts[2].statistic[1] == pytest.approx((rms - 2.0) / 1.0)
+
+
+def test_the_unit_does_not_count():
+    runs = simulated(2)
+    for detector in DETECTORS:
+        nats = detect(runs, detector=detector, false_alarm_rate=0.2, seed=0)
+        bits = detect(
+            [run._replace(uncertainty=run.uncertainty / math.log(2)) for run in runs],
+            detector=detector,
+            false_alarm_rate=0.2,
+            seed=0,
+        )
+        assert [v.alarm for v in nats.verdicts] == [v.alarm for v in bits.verdicts]
+        assert nats.summary()["caught"] == bits.summary()["caught"]
+
+
+def test_shares_of_tasks_with_several_runs_are_bootstrapped_over_tasks():
+    summary = detect(simulated(3), detector="cusum", false_alarm_rate=0.2, seed=0).summary()
+    false, caught = summary["false_alarms"], summary["caught"]
+    assert false["low"] < false["value"] < false["high"]
+    assert "clusters" in false["method"]
+    assert (caught["value"], caught["high"], caught["method"]) == (1.0, 1.0, "Wilson score over tasks")
+    assert caught["low"] < 1  # which resamples of nothing but catches would not say
+    single = detect(simulated(3, 30, 1), detector="cusum", false_alarm_rate=0.2, seed=0).summary()
+    assert single["caught"]["method"] == "Wilson score"
+
+
+# -- what cannot be said ----------------------------------------------------------------------------------------------
+
+
+def summary_of(runs, detector="cusum", rate=0.5):
+    summary = detect(runs, detector=detector, false_alarm_rate=rate, seed=0).summary()
+    json.dumps(summary, allow_nan=False)
+    return summary
+
+
+@pytest.mark.parametrize("detector", DETECTORS)
+@pytest.mark.parametrize(
+    ("runs", "reason"),
+    [
+        ([], "no run whose end is known"),
+        ([watched([1.0], False, "a"), watched([2.0], True, "a")], "only one task"),
+        ([watched([1.0], True, "a"), watched([2.0], True, "b")], "all 2 runs failed"),
+    ],
+)
+def test_nothing_to_fit_on(runs, reason, detector):
+    summary = summary_of(runs, detector)
+    assert reason in summary["reason"]
+    assert summary["tried"] == 0
+    assert (summary["caught"]["value"], summary["caught"]["low"], summary["turns_before_end"]) == (None, None, None)
+    assert sum(summary["not_tried"].values()) == len(runs)
+
+
+def test_too_few_successes_for_so_low_a_rate():
+    runs = simulated(0)
+    summary = summary_of(runs, rate=0.01)
+    assert summary["tried"] == 0
+    assert summary["not_tried"] == {"no threshold": len(runs)}
+    assert all("cannot promise a false alarm rate of 0.01: that takes 99" in f["reason"] for f in summary["folds"])
+
+
+def test_turns_that_are_all_alike():
+    runs = [watched([0.5] * 4, failed, task) for task in "abc" for failed in (False, True)]
+    summary = summary_of(runs)
+    assert all("all alike" in fold["reason"] for fold in summary["folds"])
+    assert summary["tried"] == 0
+
+
+def test_runs_with_no_known_turn_are_counted_and_not_tried():
+    runs = [*by_hand(), watched([None, None], True, "a"), watched([], False, "b")]
+    summary = summary_of(runs)
+    assert summary["not_tried"] == {"no known turn": 2}
+    assert (summary["runs"], summary["tried"], summary["caught"]["of"]) == (6, 4, 2)
+
+
+def test_runs_too_short_for_the_statistic_were_tried_and_kept_silent():
+    long = [watched([1.0, 2.0, 1.0, 2.0, 1.5, 2.0], False, task) for task in "abcd" for _ in range(2)]
+    short = [watched([9.0, 9.0], True, "a")]
+    summary = summary_of(long + short, "level_change")
+    assert (summary["too_short"], summary["caught"]["count"], summary["caught"]["of"]) == (1, 0, 1)
+
+
+def test_where_most_successes_are_too_short_any_value_would_be_an_alarm():
+    runs = [watched([1.0, 2.0], False, task) for task in "abcdef"] + [watched([1.0] * 9, True, "a")]
+    summary = summary_of(runs, "level_change")
+    assert all("too short" in fold["reason"] for fold in summary["folds"])
+    assert summary["tried"] == 0
+
+
+def test_infinite_turns_ring_and_infinite_successes_leave_no_threshold():
+    runs = [*by_hand(), watched([2.0, math.inf], True, "b")]
+    assert detect(runs, detector="cusum", false_alarm_rate=0.5, seed=0).verdicts[-1].alarm == 1
+    summary_of(runs)
+    hopeless = [watched([1.0, 2.0, math.inf], failed, task) for task in "abc" for failed in (False, True)]
+    summary = summary_of(hopeless)
+    assert all("probability zero" in fold["reason"] for fold in summary["folds"])
+
+
+def test_no_failures_have_nothing_to_catch():
+    summary = summary_of([run._replace(failed=False) for run in simulated(4)], rate=0.2)
+    assert (summary["caught"]["of"], summary["caught"]["value"]) == (0, None)
+    assert summary["false_alarms"]["of"] == 36
+
+
+def test_what_cannot_be_used_is_refused():
+    with pytest.raises(InputError, match="must be one of threshold, cusum, level_change"):
+        detect([], detector="oracle", false_alarm_rate=0.1, seed=0)
+    with pytest.raises(InputError, match="turns_after for 1"):
+        detect([watched([1.0, 2.0], True, "a", turns_after=[0])], detector="cusum", false_alarm_rate=0.1, seed=0)
+    with pytest.raises(InputError, match="no place 2 for a mark"):
+        detect([watched([1.0, 2.0], True, "a", {"x": (2,)})], detector="cusum", false_alarm_rate=0.1, seed=0)

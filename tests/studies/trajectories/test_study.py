@@ -1,0 +1,419 @@
+"""The whole study: figures by hand, run folders that can be left and taken up, models that read again."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import howsure
+from howsure.errors import InputError, MissingCapability
+from howsure.evidence import TokenLogprobs
+from howsure.models.contract import Capability, ConversationCost, Failure, Message, Model, Rolling
+from howsure.studies.trajectories import Judging, Policy
+from howsure.studies.trajectories.proxy import conversation_of
+from howsure.studies.trajectories.tau2 import read_tau2
+from trajectory_logs import call, greeting, message, results, scored, simulation
+
+
+def put(path: Path, data: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return path
+
+
+class Teller(Model):
+    """Reads on paper: each word of a message is a token, and −ln p of it is a tenth of its letters."""
+
+    name = "teller"
+    capabilities = frozenset({Capability.SCORE})
+    takes_conversations = True
+
+    def __init__(self, stops_at: str | None = None, refuses: str | None = None, context: int = 1000) -> None:
+        self.read: list[tuple[Message, ...]] = []
+        self.stops_at, self.refuses, self.context = stops_at, refuses, context
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {"paper": 1}
+
+    def rolling(self, wanted: Rolling) -> Rolling:
+        return Rolling(wanted.window or self.context, wanted.stride or self.context // 2)
+
+    def conversation_cost(
+        self, conversations: Sequence[Sequence[Message]], rolling: Rolling
+    ) -> list[ConversationCost | Failure]:
+        sizes = [sum(len(m.content.split()) for m in talk) for talk in conversations]
+        assert rolling.window
+        return [ConversationCost(size, size, 1 if size <= rolling.window else 2, "plain") for size in sizes]
+
+    def read_conversations(
+        self, conversations: Sequence[Sequence[Message]], rolling: Rolling
+    ) -> list[list[TokenLogprobs] | Failure]:
+        found: list[list[TokenLogprobs] | Failure] = []
+        for talk in conversations:
+            text = " ".join(m.content for m in talk)
+            if self.stops_at is not None and self.stops_at in text:
+                raise KeyboardInterrupt
+            self.read.append(tuple(talk))
+            refused = self.refuses is not None and self.refuses in text
+            found.append(Failure("no_template", "the template refuses it") if refused else [_told(m) for m in talk])
+        return found
+
+
+def _told(message: Message) -> TokenLogprobs:
+    words = message.content.split()
+    return TokenLogprobs(tuple(words), np.array([-0.1 * len(word) for word in words]))
+
+
+class Flat:
+    """An embedder on paper: a vector by the first letter of a text."""
+
+    def __init__(self, **_: Any) -> None:
+        self.closed = False
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {"flat": 1}
+
+    def load(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True
+
+    def readable(self, texts: Sequence[str]) -> list[bool]:
+        return [True] * len(texts)
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        angles = [(ord(text[0].lower()) - ord("a")) * math.pi / 50 for text in texts]
+        return np.array([[math.cos(angle), math.sin(angle)] for angle in angles], dtype=np.float32)
+
+
+# -- from logs that hold scores ------------------------------------------------------------------------------------
+
+
+def test_scores_of_runs_by_hand(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", results(scored([3.0, 4.0], [1.0], id="a"), scored([1.0], [1.0], id="b")))
+    found = howsure.trajectories(log)
+    first = found.document["results"][0]["propagation"]
+    assert first["agent"]["mean"] == {"value": 3.5, "turns": 2}
+    assert first["agent"]["rms"]["value"] == pytest.approx(math.sqrt(12.5))
+    assert first["agent"]["geometric"]["value"] == pytest.approx(math.sqrt(12.0))
+    assert first["agent"]["maximum"]["value"] == first["agent"]["tail"]["value"] == 4.0
+    assert first["agent"]["position"]["value"] == pytest.approx(math.sqrt((9 + 64) / 2) / 1.5)
+    assert first["user"]["rms"] == {"value": 1.0, "turns": 1}
+    assert first["overall"]["mean"] == {"value": pytest.approx(8 / 3), "turns": 3}
+    assert "distance" not in first["agent"]
+    statistics = found.summary["statistics"]
+    assert statistics["agent"] == {
+        "turns": 3, "mean": pytest.approx(8 / 3), "std": pytest.approx(np.std([3, 4, 1])), "min": 1.0, "max": 4.0,
+    }  # fmt: skip
+    assert found.run is None
+    assert not found.failed
+    json.dumps([found.summary, found.document], allow_nan=False)
+
+
+def test_running_values_are_there_on_request(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", results(scored([1.0, 3.0], [1.0])))
+    plain, verbose = howsure.trajectories(log), howsure.trajectories(log, verbose=True)
+    assert "running" not in plain.document["results"][0]["propagation"]["agent"]["mean"]
+    assert verbose.document["results"][0]["propagation"]["agent"]["mean"]["running"] == [1.0, 2.0]
+    assert verbose.document["results"][0]["uncertainty_scores"][0]["statistics"]["token_count"] == 1
+
+
+def judged(runs: Sequence[tuple[float, float]], **fields: Any) -> dict[str, Any]:
+    """One run a task, with an agent's uncertainty and a reward."""
+    made = [
+        scored([u, u], [0.1, 0.1, 0.1], id=f"s{i}", task_id=f"t{i}", reward_info={"reward": reward})
+        for i, (u, reward) in enumerate(runs)
+    ]
+    return results(*made, **fields)
+
+
+def test_a_score_that_tells_failures_is_found_to(tmp_path: Path) -> None:
+    log = put(
+        tmp_path / "a.json",
+        judged([(1.0 + i / 100, 0.0) for i in range(20)] + [(0.5 + i / 100, 1.0) for i in range(20)]),
+    )
+    (group,) = howsure.trajectories(log).summary["groups"]
+    assert (group["runs"], group["judged"], group["failures"], group["tasks"]) == (40, 40, 20, 40)
+    rows = {(row["whose"], row["score"]): row for row in group["scores"]}
+    assert rows["agent", "rms"]["auroc"]["value"] == rows["agent", "mean"]["auprc"]["value"] == 1.0
+    assert rows["user", "mean"]["auroc"]["value"] == rows["run", "turn_count"]["auroc"]["value"] == 0.5
+    assert rows["agent", "mean"]["auarc"]["value"] == pytest.approx(
+        sum(min(1.0, 20 / kept) for kept in range(1, 41)) / 40
+    )
+    detectors = group["breakdown"]["detectors"]
+    assert detectors["threshold"]["caught"]["count"] == 20
+    assert detectors["threshold"]["false_alarms"]["count"] == 1  # the most uncertain success, which no other covers
+
+
+def test_groups_keep_models_apart(tmp_path: Path) -> None:
+    info = {"agent_info": {"llm": "other"}, "environment_info": {"domain_name": "airline"}}
+    runs = [(1.0, 0.0), (0.5, 1.0)]
+    put(tmp_path / "a.json", judged(runs))
+    put(tmp_path / "b.json", judged([*runs, (0.7, 1.0)], info=info))
+    put(tmp_path / "c.json", judged(runs, info=None))
+    groups = howsure.trajectories(tmp_path).summary["groups"]
+    assert [group["name"].rsplit("/", 1)[-1] for group in groups] == ["airline, other", "c.json", "airline, gpt-x"]
+
+
+@pytest.mark.parametrize(
+    ("runs", "why"),
+    [
+        ([(1.0, 1.0)] * 3, "all 3 runs succeeded, so that nothing can be told apart"),
+        ([(1.0, 0.0)] * 2, "all 2 runs failed, so that nothing can be told apart"),
+        ([(1.0, None)], "no run has a reward"),
+    ],
+)
+def test_what_cannot_be_judged_says_why(tmp_path: Path, runs: Any, why: str) -> None:
+    log = put(tmp_path / "a.json", judged(runs))
+    (group,) = howsure.trajectories(log).summary["groups"]
+    assert group["reason"] == why
+
+
+def test_judging_can_be_left_out(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", judged([(1.0, 0.0), (0.5, 1.0)]))
+    assert howsure.trajectories(log, judging=None).summary["groups"] == []
+
+
+def test_interventions_are_replayed(tmp_path: Path) -> None:
+    log = put(
+        tmp_path / "a.json",
+        judged([(2.0 + i / 100, 0.0) for i in range(20)] + [(0.5 + i / 100, 1.0) for i in range(20)]),
+    )
+    policies = (Policy("confirm", 1.0, 0.5),)
+    asked = Judging(policies=policies, intervene_on="threshold", failure_cost=10.0)
+    (group,) = howsure.trajectories(log, judging=asked).summary["groups"]
+    rows = {row["when"]: row for row in group["interventions"]["table"]}
+    assert (rows["alarm"]["interventions"], rows["alarm"]["failures_avoided"]) == (21.0, 10.0)
+    assert rows["alarm"]["net_saving"] == 10.0 * 10.0 - 21.0
+    assert (rows["always"]["interventions"], rows["never"]["failures_avoided"]) == (40.0, 0.0)
+    assert rows["random"]["failures_avoided"] < rows["alarm"]["failures_avoided"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"watch": "nobody"}, "--watch must be one of agent, user, overall"),
+        ({"false_alarm_rate": 0.0}, "--false-alarms must lie between 0 and 1"),
+        ({"false_alarm_rate": math.nan}, "--false-alarms must lie between 0 and 1"),
+        ({"intervene_on": "guess"}, "--detector must be one of threshold, cusum, level_change"),
+        ({"notice_turns": -1}, "--notice must be 0 or more"),
+        ({"failure_cost": -1.0}, "--failure-cost must be 0 or more"),
+    ],
+)
+def test_what_cannot_be_asked(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    log = put(tmp_path / "a.json", judged([(1.0, 0.0)]))
+    with pytest.raises(InputError, match=words):
+        howsure.trajectories(log, judging=Judging(**options))
+
+
+def test_problems_are_told_and_the_good_is_analysed(tmp_path: Path) -> None:
+    put(tmp_path / "a.json", results(scored([1.0], [1.0])))
+    put(tmp_path / "b.json", "")
+    found = howsure.trajectories(tmp_path)
+    assert found.failed
+    assert found.summary["simulations"] == 1
+    assert found.summary["problem_counts"] == {"empty": 1}
+
+
+def test_nothing_at_all_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    put(tmp_path / "b.json", "")
+    put(tmp_path / "c.json", "{")
+    with pytest.raises(InputError, match=r"no trajectory to analyse: .*b\.json is empty.*1 more problem"):
+        howsure.trajectories(tmp_path)
+    with pytest.raises(InputError, match="is not there"):
+        howsure.trajectories(tmp_path / "nothing.json")
+
+
+def test_certainty_everywhere_is_suspicious(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", results(scored([0.0, 0.0], [0.0])))
+    assert any("probability 1 at every token" in note for note in howsure.trajectories(log).summary["notes"])
+    log = put(tmp_path / "b.json", results(scored([0.0, 0.5], [0.5])))
+    assert not any("probability 1" in note for note in howsure.trajectories(log).summary["notes"])
+
+
+# -- run folders ---------------------------------------------------------------------------------------------------
+
+
+def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", results(scored([3.0, 4.0], [1.0], id="a"), scored([1.0], [], id="b")))
+    found = howsure.trajectories(log, out=tmp_path / "run")
+    assert found.run is not None
+    assert found.run.status == "finished"
+    assert found.run.summary == json.loads(json.dumps(found.summary))
+    assert json.loads((tmp_path / "run" / "results.json").read_text()) == found.document
+    turns = list(csv.DictReader((tmp_path / "run" / "turns.csv").open()))
+    assert [row["ui_score"] for row in turns] == ["1.0", "3.0", "4.0", "1.0"]
+    runs = list(csv.DictReader((tmp_path / "run" / "trajectories.csv").open()))
+    assert [(row["simulation_id"], row["agent_mean"], row["user_mean"]) for row in runs] == [
+        ("a", "3.5", "1.0"), ("b", "1.0", ""),
+    ]  # fmt: skip
+    again = howsure.trajectories(log, out=tmp_path / "run")
+    assert again.summary == found.summary
+    assert howsure.trajectories(log).summary == found.summary
+
+
+def talks(count: int = 6) -> dict[str, Any]:
+    return results(
+        *[
+            simulation(
+                [
+                    greeting(),
+                    message("user", f"please cancel number {i} now"),
+                    message("assistant", None, tool_calls=call(number=i)),
+                    {"role": "tool", "content": "gone"},
+                    message("assistant", "it is cancelled"),
+                    message("user", "thanks ###STOP###"),
+                    message("user", "###STOP###"),
+                ],
+                id=f"s{i}",
+                task_id=f"t{i}",
+                reward_info={"reward": float(i % 2)},
+            )
+            for i in range(count)
+        ]
+    )
+
+
+def test_a_model_reads_what_holds_no_scores(tmp_path: Path) -> None:
+    mixed = talks(1)
+    mixed["simulations"].append(scored([2.0], [1.0], id="logged"))
+    teller = Teller()
+    found = howsure.trajectories(put(tmp_path / "a.json", mixed), score_with=teller, out=tmp_path / "run")
+    first, logged = found.trajectories
+    assert len(teller.read) == 1
+    assert [m.role for m in teller.read[0]] == ["assistant", "user", "assistant", "tool", "assistant", "user"]
+    assert [m.content for m in teller.read[0]][-1] == "thanks"
+    assert [turn.reason for turn in first.turns] == ["scripted", None, None, None, None, "control_word"]
+    assert [turn.scored_by for turn in first.turns] == [None, "teller", "teller", "teller", "teller", None]
+    words = ["please", "cancel", "number", "0", "now"]
+    assert first.turns[1].uncertainty_nats == pytest.approx(0.1 * sum(map(len, words)) / 5)
+    assert first.turns[2].uncertainty_nats == pytest.approx(0.1 * len('find{"number":0}') / 2)
+    assert first.read_again == {"model": "teller", "tokens": 19, "tokens_run": 19, "windows": 1, "rendering": "plain"}
+    assert [turn.scored_by for turn in logged.turns] == ["log", "log"]
+    row = found.document["results"][0]["uncertainty_scores"][1]
+    assert row["scored_by"] == "teller"
+    assert any("its surprise, not the writers' own doubt" in note for note in found.summary["notes"])
+    assert {group["scored_by"] for group in found.summary["groups"]} == {"teller", "log"}
+
+
+def test_long_conversations_are_told(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", talks(2))
+    found = howsure.trajectories(log, score_with=Teller(context=10), out=tmp_path / "run")
+    assert any("2 of 2 conversations are longer than the model's window" in note for note in found.summary["notes"])
+
+
+def test_a_conversation_that_cannot_be_read_is_counted(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", talks(3))
+    found = howsure.trajectories(log, score_with=Teller(refuses="number 1"), out=tmp_path / "run")
+    assert found.failed
+    assert [one.turns[1].reason for one in found.trajectories] == [None, "not_read_by_model", None]
+    assert found.summary["coverage"]["missing"] == {"control_word": 2, "not_read_by_model": 5, "scripted": 3}
+    again = howsure.trajectories(log, score_with=Teller(), out=tmp_path / "run", retry_failed=True)
+    assert not again.failed
+
+
+def test_a_stopped_run_goes_on_and_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("howsure.studies.trajectories.work.TOKENS_AT_ONCE", 30)
+    log = put(tmp_path / "a.json", talks(8))
+    whole = howsure.trajectories(log, score_with=Teller(), out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        howsure.trajectories(log, score_with=Teller(stops_at="number 5"), out=tmp_path / "run")
+    kept = len((tmp_path / "run" / "samples.jsonl").read_text().splitlines())
+    assert 0 < kept < 8
+    second = Teller()
+    found = howsure.trajectories(log, score_with=second, out=tmp_path / "run")
+    assert found.summary == whole.summary
+    assert found.document == whole.document
+    assert len(second.read) == 8 - kept
+    third = Teller(stops_at="number")
+    assert howsure.trajectories(log, score_with=third, out=tmp_path / "run").summary == whole.summary
+
+
+def test_another_model_is_another_run(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", talks(1))
+    howsure.trajectories(log, score_with=Teller(), out=tmp_path / "run")
+    with pytest.raises(howsure.errors.RunMismatch, match="model"):
+        howsure.trajectories(log, out=tmp_path / "run")
+
+
+def test_a_model_that_cannot_read_conversations_is_refused_at_once(tmp_path: Path, tiny_folder: Path) -> None:
+    log = put(tmp_path / "a.json", talks(1))
+    with pytest.raises(MissingCapability, match="--score-with needs a local chat model"):
+        howsure.trajectories(log, score_with=f"hf:{tiny_folder}", out=tmp_path / "run")
+
+
+def test_tokens_of_a_model_on_request(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", talks(1))
+    found = howsure.trajectories(log, score_with=Teller(), tokens=True, out=tmp_path / "run")
+    assert [row["token"] for row in found.document["results"][0]["uncertainty_scores"][3]["tokens"]] == [
+        "it", "is", "cancelled",
+    ]  # fmt: skip
+
+
+def test_the_cost_is_known_before(tmp_path: Path) -> None:
+    from howsure.studies.trajectories import prepare
+
+    log = put(tmp_path / "a.json", talks(2))
+    assert prepare([log]).cost() == {"trajectories": 2, "turns": 12}
+    cost = prepare([log], score_with=Teller()).cost()
+    assert cost == {"trajectories": 2, "turns": 12, "conversations_to_read": 2, "tokens": 38, "tokens_run": 38}
+
+
+# -- distances -----------------------------------------------------------------------------------------------------
+
+
+def test_distances_weigh_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("howsure.studies.trajectories.work.SentenceEmbedder", Flat)
+    talk = [
+        message("user", "alpha", -1.0),
+        message("assistant", "kilo", -2.0),
+        {"role": "tool", "content": "echo"},
+        message("assistant", "alpha", -3.0),
+    ]
+    found = howsure.trajectories(put(tmp_path / "a.json", [simulation(talk)]), distances=True, out=tmp_path / "run")
+    first, second, third = found.trajectories[0].turns
+    assert (first.drift, first.gap) == (pytest.approx(0.0, abs=1e-6), None)
+    apart = 10 * math.pi / 50
+    assert second.gap == pytest.approx(1 - math.cos(apart), abs=1e-6)
+    assert second.drift == pytest.approx(1 - math.cos(apart / 2), abs=1e-6)
+    assert third.gap == pytest.approx(1 - math.cos(4 * math.pi / 50), abs=1e-6)
+    assert third.drift is not None
+    row = found.document["results"][0]["propagation"]
+    weights = [second.drift + second.gap, third.drift + third.gap]
+    expected = math.sqrt(((weights[0] * 2) ** 2 + (weights[1] * 3) ** 2) / 2)
+    assert row["agent"]["distance"] == {"value": pytest.approx(expected), "turns": 2}
+    assert row["user"]["distance"] == {"value": None, "turns": 0}
+
+
+def test_learned_weights_are_judged_where_there_are_distances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("howsure.studies.trajectories.work.SentenceEmbedder", Flat)
+    draw = np.random.default_rng(0)
+    runs = [
+        simulation(
+            [message("user", "abc"[i % 3], -1.0)]
+            + [message("assistant", chr(97 + int(draw.integers(20))), -float(draw.exponential())) for _ in range(6)],
+            id=f"s{i}",
+            task_id=f"t{i}",
+            reward_info={"reward": float(draw.random() < 0.5)},
+        )
+        for i in range(30)
+    ]
+    found = howsure.trajectories(put(tmp_path / "a.json", results(*runs)), distances=True, out=tmp_path / "run")
+    rows = {(row["whose"], row["score"]): row for row in found.summary["groups"][0]["scores"]}
+    assert rows["agent", "learned"]["runs"] == 30
+    low, high = (rows["agent", "learned"]["auroc"][end] for end in ("low", "high"))
+    assert low < 0.5 < high
+
+
+def test_what_a_model_reads_is_everything_that_was_said() -> None:
+    (one,) = read_tau2(json.dumps(talks(1)).encode(), "x").trajectories
+    found = conversation_of(one)
+    assert [turn for turn in found.turns if turn is not None] == [0, 1, 2, 3, 4]
+    assert [m.content for m in found.messages][3] == "gone"
