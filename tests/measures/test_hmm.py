@@ -155,6 +155,15 @@ def test_it_agrees_with_hmmlearn():
         np.testing.assert_allclose(ours.covariances, theirs.covars_, atol=1e-9)
 
 
+def test_many_sequences_equal_one_at_a_time():
+    rng = np.random.default_rng(6)
+    sequences = [sample(PLANTED, length, rng)[1] for length in (3, 7, 1, 7, 2)]
+    sequences.insert(2, np.empty((0, 2)))
+    for many, rows in zip(PLANTED.filtered_all(sequences), sequences, strict=True):
+        np.testing.assert_allclose(many, PLANTED.filtered(rows), atol=1e-14)
+    assert PLANTED.filtered_all([]) == []
+
+
 def test_looking_ahead_changes_nothing():
     rows = sample(PLANTED, 12, np.random.default_rng(3))[1]
     np.testing.assert_allclose(PLANTED.filtered(rows)[:5], PLANTED.filtered(rows[:5]))

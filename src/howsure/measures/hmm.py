@@ -60,8 +60,21 @@ class GaussianHMM:
         >>> calm_then_not.filtered([[0.0], [np.nan], [4.0]])[:, 1].round(4)
         array([0.    , 0.1   , 0.9986])
         """
-        packed = _pack([_check_sequence(sequence, self.means.shape[1])])
-        return _forward(self, packed).filtered
+        return self.filtered_all([sequence])[0]
+
+    def filtered_all(self, sequences: Sequence[ArrayLike]) -> list[Array]:
+        """`filtered` of each of many sequences, all of them one turn at a time, which is far faster.
+
+        >>> one = GaussianHMM([1.0], [[1.0]], [[0.0]], [[[1.0]]])
+        >>> [found.shape for found in one.filtered_all([[[0.1], [0.2]], [], [[0.3]]])]
+        [(2, 1), (0, 1), (1, 1)]
+        """
+        rows = [_check_sequence(sequence, self.means.shape[1]) for sequence in sequences]
+        packed = _pack(rows)
+        found, starts = _forward(self, packed).filtered, np.array(packed.starts, dtype=np.int64)
+        longest_first = np.argsort([-len(sequence) for sequence in rows], kind="stable")
+        places = np.argsort(longest_first)
+        return [found[starts[: len(sequence)] + place] for sequence, place in zip(rows, places, strict=True)]
 
     def log_likelihood(self, sequence: ArrayLike) -> float:
         """ln p(observations), in nats for densities; missing rows count for nothing, an empty sequence is 0.

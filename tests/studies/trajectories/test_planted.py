@@ -47,7 +47,7 @@ def test_a_running_value_is_slower_than_what_looks_for_a_change():
     failed = [(a.alarm, b.alarm) for run, a, b in zip(runs, value, change, strict=True) if run.failed]
     both = [(a, b) for a, b in failed if a is not None and b is not None]
     assert len(failed) / 2 < len(both) < len(failed)
-    assert np.mean([a - b for a, b in both]) > 1
+    assert np.median([a - b for a, b in both]) >= 2
 
 
 @pytest.mark.parametrize("detector", DETECTORS)
@@ -95,11 +95,11 @@ def test_learned_weights_find_the_state_that_counts_and_beat_the_plain_score(see
 
 def test_on_noise_learned_weights_cover_chance_and_stay_about_equal():
     areas, weights = [], []
-    for seed in range(8):
+    for seed in range(6):
         runs = with_states(seed, tasks=30, trials=3, signal=0.0)
         found = cross_validate(runs, seed=0)
         areas.append(ranked(runs, found.scores, resamples=500))
         weights += [fold.weights.weights for fold in found.folds]
-    assert sum(area.interval.low <= 0.5 <= area.interval.high for area in areas) >= 7
+    assert sum(area.interval.low <= 0.5 <= area.interval.high for area in areas) >= 5
     assert np.mean([area.value for area in areas]) == pytest.approx(0.5, abs=0.06)
     np.testing.assert_allclose(np.mean(weights, axis=0), 1, atol=0.5)

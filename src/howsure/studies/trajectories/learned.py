@@ -86,7 +86,7 @@ def _learn(training: Sequence[Run], held_out: NDArray[np.intp], penalty: float, 
     known = [run for run in training if _is_known(run)]
     try:
         model = fit_hmm([run.distances for run in known], seed=seed)
-        states = [model.filtered(run.distances) for run in known]
+        states = model.filtered_all([run.distances for run in known])
         pairs = [(state_features(run.uncertainty, gamma), run) for run, gamma in zip(known, states, strict=True)]
         finite = [(s, run.failed) for s, run in pairs if s is not None and np.isfinite(s).all()]
         weights = fit_state_weights(_table(finite), [failed for _, failed in finite], penalty=penalty)
