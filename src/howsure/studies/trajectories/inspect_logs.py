@@ -77,8 +77,8 @@ def read_inspect(path: str | os.PathLike[str], source: str, *, with_tokens: bool
         trajectory.opening = opening_of(trajectory)
         trajectories.append(trajectory)
         scorers = max(scorers, tuple(found.scores or ()), key=len)
-    problems = [*about_losses(losses, source), *_notes(log, there, scorers, source)]
-    return Loaded(source, size, log.eval.created, trajectories, problems + settle(drafts, source))
+    problems = [*about_losses(losses, source), *_missing(log, there, source), *settle(drafts, source)]
+    return Loaded(source, size, log.eval.created, trajectories, problems, _notes(log, there, scorers, source))
 
 
 # -- what Inspect reads --------------------------------------------------------------------------------------------
@@ -156,22 +156,27 @@ def _shortened(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
-def _notes(log: Any, there: int, scorers: tuple[str, ...], source: str) -> list[Problem]:
+def _notes(log: Any, there: int, scorers: tuple[str, ...], source: str) -> list[str]:
     """What whoever reads the figures should know about all of the log."""
     notes = []
-    expected = log.results.total_samples if log.results is not None else 0
     if log.status != "success":
         what = f"is of a run that did not finish (status {log.status}); the {there:,} samples that it holds are read"
-        notes.append(about_file(source, "unfinished", what))
-    elif not there:
-        notes.append(about_file(source, "no_samples", "holds no samples; run Inspect without --no-log-samples"))
-    elif there < expected:
-        what = f"is of a run with {expected:,} samples, but holds only {there:,}; the others are missing"
-        notes.append(about_file(source, "missing_samples", what))
+        notes.append(f"{source} {what}")
     if len(scorers) > 1:
         what = f"has several scores a sample ({', '.join(scorers)}); the reward is the first, {scorers[0]}"
-        notes.append(about_file(source, "several_scores", what))
+        notes.append(f"{source} {what}")
     return notes
+
+
+def _missing(log: Any, there: int, source: str) -> list[Problem]:
+    """Samples that a finished run should have left in its log."""
+    expected = log.results.total_samples if log.results is not None else 0
+    if log.status != "success" or (there and there >= expected):
+        return []
+    if not there:
+        return [about_file(source, "no_samples", "holds no samples; run Inspect without --no-log-samples")]
+    what = f"is of a run with {expected:,} samples, but holds only {there:,}; the others are missing"
+    return [about_file(source, "missing_samples", what)]
 
 
 # -- samples -------------------------------------------------------------------------------------------------------

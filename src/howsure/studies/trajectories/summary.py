@@ -22,7 +22,7 @@ SHOWN_PROBLEMS = 1000
 def summarise(
     trajectories: Sequence[Trajectory],
     problems: Sequence[Problem],
-    passed_over: int,
+    notes: Sequence[str],
     judging: Judging | None,
     *,
     seed: int,
@@ -33,7 +33,7 @@ def summarise(
         "trajectories",
         coverage(trajectories),
         headline,
-        _notes(trajectories, problems, passed_over),
+        [*_notes(trajectories, problems), *notes],
         simulations=len(trajectories),
         statistics={actor: statistics(_scores(trajectories, actor)) for actor in MEANINGS},
         messages=_messages(trajectories),
@@ -65,7 +65,7 @@ def _messages(trajectories: Sequence[Trajectory]) -> dict[str, int]:
     return {"total": sum(counts.values()), **dict(sorted(counts.items()))}
 
 
-def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem], passed_over: int) -> list[str]:
+def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem]) -> list[str]:
     notes = []
     if not any(turn.scored_by for one in trajectories for turn in one.turns):
         notes.append(
@@ -95,8 +95,6 @@ def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem], pass
             f"{certain} turns have probability 1 at every token: some providers write 0 where they have no "
             "log-probabilities, so check before you trust these"
         )
-    if passed_over:
-        notes.append(f"{passed_over} JSON files in the folders are no results of τ²-bench, and were passed over")
     if len(problems) > SHOWN_PROBLEMS:
         notes.append(f"{len(problems) - SHOWN_PROBLEMS:,} more problems are not listed")
     return notes

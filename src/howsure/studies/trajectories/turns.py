@@ -154,6 +154,8 @@ class Loaded(msgspec.Struct):
     timestamp: str | None
     trajectories: list[Trajectory]
     problems: list[Problem]
+    notes: list[str] = []
+    """What whoever reads the figures should know, though nothing is wrong."""
     passed_over: str | None = None
     """Why this file is none of ours, where it was found in a folder and simply is something else."""
 

@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
     readings: list[Reading]
     trajectories: list[Trajectory]
     problems: list[Problem]
-    passed_over: int
+    notes: list[str]
     model: Model | None
     rolling: Rolling
     embedder: SentenceEmbedder | None
@@ -128,13 +128,21 @@ def prepare(
         readings,
         trajectories,
         problems,
-        sum(reading.loaded.passed_over is not None for reading in readings),
+        _about(readings),
         model,
         rolling,
         SentenceEmbedder(device=device, announce=announce) if distances else None,
         options,
         owned,
     )
+
+
+def _about(readings: Sequence[Reading]) -> list[str]:
+    """What readers of the figures should know about the files, though nothing is wrong with them."""
+    notes = [note for reading in readings for note in reading.loaded.notes]
+    others = sum(reading.loaded.passed_over is not None for reading in readings)
+    passed = [f"{others} files in the folders hold something else than trajectories, and were passed over"]
+    return notes + (passed if others else [])
 
 
 def _nothing(problems: Sequence[Problem], paths: Sequence[PathLike]) -> InputError:
@@ -275,7 +283,7 @@ def _finished(
     for row, trajectory in zip(found["results"], trajectories, strict=True):
         row["propagation"] = propagation_row(trajectory, verbose=verbose)
     unread = [_unread(one) for one in trajectories if any(turn.reason == proxy.UNREAD for turn in one.turns)]
-    summary = summarise(trajectories, [*prepared.problems, *unread], prepared.passed_over, judging, seed=seed)
+    summary = summarise(trajectories, [*prepared.problems, *unread], prepared.notes, judging, seed=seed)
     return Result(summary, found, trajectories, None)
 
 
