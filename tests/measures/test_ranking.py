@@ -53,9 +53,9 @@ def test_the_intervals_are_those_of_the_plain_bootstrap():
     found = rank_failures(score, failed, clusters=cluster, resamples=4000, seed=1)
     for name, measure in MEASURES.items():
         value, interval = getattr(found, name)
-        plain = bootstrap(measure, score, failed, clusters=cluster, resamples=1000, seed=2)
+        plain = bootstrap(measure, score, failed, clusters=cluster, resamples=400, seed=2)
         assert value == pytest.approx(measure(score, failed))
-        assert (interval.low, interval.high) == pytest.approx((plain.low, plain.high), abs=0.02)
+        assert (interval.low, interval.high) == pytest.approx((plain.low, plain.high), abs=0.03)
         assert interval.low < value < interval.high
         assert interval.method == "percentile bootstrap over clusters, 4000 resamples"
 

@@ -97,7 +97,7 @@ def test_on_noise_learned_weights_cover_chance_and_stay_about_equal():
     areas, weights = [], []
     for seed in range(6):
         runs = with_states(seed, tasks=30, trials=3, signal=0.0)
-        found = cross_validate(runs, seed=0)
+        found = cross_validate(runs, folds=3, seed=0)
         areas.append(ranked(runs, found.scores, resamples=500))
         weights += [fold.weights.weights for fold in found.folds]
     assert sum(area.interval.low <= 0.5 <= area.interval.high for area in areas) >= 5
