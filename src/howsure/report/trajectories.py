@@ -113,7 +113,7 @@ def print_detailed(console: Console, results: Sequence[dict[str, Any]], number: 
 def _turn(console: Console, turn: dict[str, Any]) -> None:
     score = f"{turn['ui_score']:.4f}" if turn["ui_score"] is not None else f"— {turn['reason']}".replace("_", " ")
     shown = printable(turn["content_preview"], one_line=True)
-    shown = f"{shown[:47]}..." if len(shown) > 50 else shown
+    shown = f"{shown[:46]}..." if len(shown) > 49 else shown
     _line(console, f"{turn['turn']:<6} {turn['actor']:<10} {score:<12} {shown}")
     if turn.get("statistics") is not None:
         found = turn["statistics"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from howsure.models.contract import Model
 from howsure.runs import Progress
 from howsure.runs.files import storage_errors, to_json, write_atomic
-from howsure.studies import mcq, perplexity
+from howsure.studies import mcq, perplexity, trajectories
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.theorem import Theorem, theorem
 
@@ -58,6 +58,21 @@ def perplexity_job(model: Model) -> Job:
     return Job("perplexity", cost["model_calls"], cost["tokens"], run)
 
 
+def trajectories_job(model: Model) -> Job:
+    """Conversations without log-probabilities, read by the model if it can read conversations."""
+    reader = model if model.takes_conversations else None
+    with _data("demo_trajectories.json") as data:
+        cost = trajectories.prepare([data], score_with=reader).cost()
+
+    def run(out: Path, progress: Progress) -> Done:
+        with _data("demo_trajectories.json") as data:
+            prepared = trajectories.prepare([data], score_with=reader, for_a_run=True)
+            result = trajectories.carry_out(prepared, out=out, progress=progress)
+        return Done(result.summary, result.failed)
+
+    return Job("trajectories", cost.get("conversations_to_read", 0), cost.get("tokens_run", 0), run)
+
+
 def theorem_job(model: Model) -> Job:
     """A language of six words read by its own model; needs no other."""
 
@@ -84,4 +99,4 @@ def _data(name: str) -> Iterator[Path]:
         yield path
 
 
-JOBS: tuple[Callable[[Model], Job], ...] = (mcq_job, perplexity_job, theorem_job)
+JOBS: tuple[Callable[[Model], Job], ...] = (mcq_job, perplexity_job, trajectories_job, theorem_job)

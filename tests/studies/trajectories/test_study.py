@@ -303,6 +303,20 @@ def test_a_model_reads_what_holds_no_scores(tmp_path: Path) -> None:
     assert {group["scored_by"] for group in found.summary["groups"]} == {"teller", "log"}
 
 
+def test_a_template_that_wants_the_user_first_gets_it(tmp_path: Path) -> None:
+    class Strict(Teller):
+        def conversation_cost(self, conversations: Any, rolling: Rolling) -> Any:
+            found = super().conversation_cost(conversations, rolling)
+            begun = [talk[0].role == "user" for talk in conversations]
+            refused = Failure("refused_by_template", "roles must alternate")
+            return [one if good else refused for one, good in zip(found, begun, strict=True)]
+
+    strict = Strict()
+    found = howsure.trajectories(put(tmp_path / "a.json", talks(1)), score_with=strict, out=tmp_path / "run")
+    assert [m.role for m in strict.read[0]][:2] == ["user", "assistant"]
+    assert [turn.reason for turn in found.trajectories[0].turns] == ["scripted", None, None, None, None, "control_word"]
+
+
 def test_long_conversations_are_told(tmp_path: Path) -> None:
     log = put(tmp_path / "a.json", talks(2))
     found = howsure.trajectories(log, score_with=Teller(context=10), out=tmp_path / "run")

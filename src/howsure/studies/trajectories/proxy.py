@@ -24,6 +24,7 @@ from howsure.studies.trajectories.turns import (
 )
 
 UNREAD = "not_read_by_model"
+REFUSED = "refused_by_template"
 
 
 class Conversation(NamedTuple):
@@ -46,31 +47,49 @@ def require_conversations(model: Model) -> None:
         )
 
 
-def conversation_of(trajectory: Trajectory) -> Conversation:
-    """Everything that was said, in order, without what is no speech."""
+def conversation_of(trajectory: Trajectory, *, greeted: bool = True) -> Conversation:
+    """Everything that was said, in order, without what is no speech; and without the scripted greeting if so asked."""
     messages, turns = [], []
     for said in trajectory.said:
         text = without_control_words(said.text)
-        if text:
+        if text and (greeted or said.turn is None or trajectory.turns[said.turn - 1].reason != SCRIPTED):
             messages.append(Message(said.role, text))
             turns.append(None if said.turn is None else said.turn - 1)
     return Conversation(tuple(messages), tuple(turns))
 
 
+def conversations(
+    trajectories: Sequence[Trajectory], model: Model, rolling: Rolling
+) -> list[tuple[Conversation, ConversationCost | Failure]]:
+    """Each trajectory as the model can read it, and what that takes.
+
+    Some templates refuse a conversation that the agent begins. Where it is only the scripted greeting that makes it so,
+    it is left out: nobody's doubt is in it.
+    """
+    whole = [conversation_of(one) for one in trajectories]
+    taken = model.conversation_cost([one.messages for one in whole], rolling)
+    refused = [i for i, cost in enumerate(taken) if isinstance(cost, Failure) and cost.reason == REFUSED]
+    shorter = [conversation_of(trajectories[i], greeted=False) for i in refused]
+    again = model.conversation_cost([one.messages for one in shorter], rolling) if refused else []
+    found = list(zip(whole, taken, strict=True))
+    for i, conversation, cost in zip(refused, shorter, again, strict=True):
+        found[i] = (conversation, cost)
+    return found
+
+
 def costs(trajectories: Sequence[Trajectory], model: Model, rolling: Rolling) -> list[ConversationCost | Failure]:
     """What each conversation takes, before any is read."""
-    return model.conversation_cost([conversation_of(one).messages for one in trajectories], rolling)
+    return [cost for _, cost in conversations(trajectories, model, rolling)]
 
 
 def score_with(
     trajectories: Sequence[Trajectory], model: Model, rolling: Rolling, *, with_tokens: bool = False
 ) -> list[Problem]:
     """Score the turns of conversations that have no scores; a pure function of the list, whatever else was read."""
-    conversations = [conversation_of(one) for one in trajectories]
-    read = model.read_conversations([one.messages for one in conversations], rolling)
+    chosen = conversations(trajectories, model, rolling)
+    read = model.read_conversations([conversation.messages for conversation, _ in chosen], rolling)
     problems: list[Problem] = []
-    taken = costs(trajectories, model, rolling)
-    for trajectory, conversation, found, cost in zip(trajectories, conversations, read, taken, strict=True):
+    for trajectory, (conversation, cost), found in zip(trajectories, chosen, read, strict=True):
         if isinstance(found, Failure):
             problems.append(_unread(trajectory, model.name, found))
         else:
