@@ -44,7 +44,7 @@ def inquiry_drift(task: ArrayLike, turns: ArrayLike, known: ArrayLike | None = N
 
 
 def inference_gap(actions: ArrayLike, observations: ArrayLike) -> Array:
-    """D_o of each turn: how far what the agent did lies from what it then saw; NaN where either is not known.
+    """D_o of each turn: how far what was done lies from what was seen; NaN where either is not known.
 
     >>> inference_gap([[1.0, 0.0], [float("nan")] * 2], [[0.0, 1.0], [0.0, 1.0]])
     array([ 1., nan])

@@ -92,6 +92,16 @@ def test_answers_of_the_completions_endpoint_and_refusals() -> None:
     assert loaded.trajectories[0].turns[0].reason == "unreadable"
 
 
+def test_forms_that_other_versions_may_write() -> None:
+    parts = message("user", None, -0.5) | {"content": [{"type": "text", "text": "Hello"}, {"type": "image_url"}]}
+    bare = message("assistant", "Yes") | {"logprobs": [{"token": "Yes", "logprob": -0.25}]}
+    odd = message("assistant", "So") | {"raw_data": "ModelResponse(id='x')", "errors": [{"type": "format"}]}
+    found = only([simulation([parts, bare, odd], review=["no", "review"], user_only_review="fine")])
+    assert scores(found) == [0.5, 0.25, None]
+    assert found.turns[0].content == "Hello"
+    assert [mark.kind for mark in found.marks] == ["format_error"]
+
+
 def test_numbers_as_ids_and_missing_ones() -> None:
     found = only({"simulations": [{"id": 7, "task_id": 3, "messages": []}]})
     assert (found.id, found.task_id, found.trial) == ("7", "3", None)
@@ -272,13 +282,13 @@ def test_a_positive_log_probability_is_named() -> None:
 
 
 def test_wrong_types_lose_what_they_touch_and_no_more() -> None:
-    broken = simulation(TALK, id={"no": "id"}, trial="first", review="fine")
+    broken = simulation(TALK, id={"no": "id"}, trial="first", reward_info="fine")
     loaded = read(results(broken, "no simulation", simulation([*TALK, {"content": "no role"}, 7])))
     first, last = loaded.trajectories
     assert scores(first) == scores(last) == [1.0, 0.25]
     assert last.skipped == {"unreadable": 2}
     told = " ".join(problem.sentence for problem in loaded.problems)
-    for place in ("[0].id", "[0].trial", "[0].review", "$.simulations[1]", "messages[2].role", "1 more"):
+    for place in ("[0].id", "[0].trial", "[0].reward_info", "$.simulations[1]", "messages[2].role", "1 more"):
         assert place in told, place
 
 

@@ -18,6 +18,7 @@ from howsure.errors import InputError
 from howsure.studies.trajectories.lenient import Loss, decode_leniently, place_of
 from howsure.studies.trajectories.messages import (
     TOOL_ERROR,
+    Content,
     Function,
     Logprobs,
     RawData,
@@ -33,6 +34,7 @@ from howsure.studies.trajectories.messages import (
     logprobs_of,
     no_garbage_collection,
     opening_of,
+    text_of,
     values_of,
 )
 from howsure.studies.trajectories.turns import SCRIPTED, UNREADABLE, Draft, Loaded, Problem, Trajectory, settle
@@ -40,15 +42,9 @@ from howsure.studies.trajectories.turns import SCRIPTED, UNREADABLE, Draft, Load
 EXPECTED = "each line must be a JSON object with `messages`, or with the `response` of a model"
 
 
-class Part(msgspec.Struct, frozen=True):
-    """A piece of a message; images and sounds have no text."""
-
-    text: str | None = None
-
-
 class Message(msgspec.Struct):
     role: str
-    content: str | list[Part] | None = None
+    content: Content = None
     refusal: str | None = None
     tool_calls: list[ToolCall] | None = None
     function_call: Function | None = None
@@ -212,7 +208,7 @@ def _spoken(line: _Line) -> Iterator[Spoken | None]:
         if message is None:
             yield None
             continue
-        within, found = _logprobs(message.logprobs, message.raw_data)
+        within, found = logprobs_of(message.logprobs, message.raw_data)
         yield _said(message, found, place_of(("messages", i)) + within, line, i in broken)
     place, answer = _answer(line.chat)
     if answer is not None and answer.message is not None:
@@ -221,19 +217,11 @@ def _spoken(line: _Line) -> Iterator[Spoken | None]:
 
 
 def _logprobs_of_answer(answer: Answer, message: Message) -> tuple[str, list[Token] | None]:
-    within, found = _logprobs(answer.logprobs, None)
+    within, found = logprobs_of(answer.logprobs, None)
     if found:
         return within, found
-    within, found = _logprobs(message.logprobs, message.raw_data)
+    within, found = logprobs_of(message.logprobs, message.raw_data)
     return f".message{within}", found
-
-
-def _logprobs(
-    logprobs: Logprobs[Token] | list[Token] | None, raw: RawData[Token] | None
-) -> tuple[str, list[Token] | None]:
-    if isinstance(logprobs, list):
-        return (".logprobs", logprobs) if logprobs else logprobs_of(None, raw)
-    return logprobs_of(logprobs, raw)
 
 
 def _said(message: Message, found: list[Token] | None, place: str, line: _Line, broken: bool) -> Spoken:
@@ -258,10 +246,7 @@ def _spellings(found: Sequence[Token]) -> list[str] | None:
 
 
 def _text(message: Message) -> str:
-    content = message.content
-    if isinstance(content, list):
-        content = "\n".join(part.text for part in content if part.text)
-    return content or message.refusal or ""
+    return text_of(message.content) or message.refusal or ""
 
 
 def _calls(message: Message) -> list[ToolCall]:

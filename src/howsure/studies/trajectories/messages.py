@@ -96,17 +96,17 @@ class Logprobs(msgspec.Struct, Generic[TokenT], frozen=True):
 
 
 class Choice(msgspec.Struct, Generic[TokenT], frozen=True):
-    logprobs: Logprobs[TokenT] | None = None
+    logprobs: Logprobs[TokenT] | list[TokenT] | None = None
 
 
 class RawData(msgspec.Struct, Generic[TokenT], frozen=True):
     """What the provider answered; older versions of τ² kept the choice alone."""
 
-    logprobs: Logprobs[TokenT] | None = None
+    logprobs: Logprobs[TokenT] | list[TokenT] | None = None
     choices: list[Choice[TokenT]] | None = None
 
 
-def logprobs_of(logprobs: Logprobs[Any] | None, raw: RawData[Any] | None) -> tuple[str, list[Any] | None]:
+def logprobs_of(logprobs: Logprobs[Any] | list[Any] | None, raw: RawData[Any] | None) -> tuple[str, list[Any] | None]:
     """Where the log-probabilities of a message are, and these, from the first of its places that has any."""
     first = raw.choices[0] if raw is not None and raw.choices else None
     places = (
@@ -115,8 +115,8 @@ def logprobs_of(logprobs: Logprobs[Any] | None, raw: RawData[Any] | None) -> tup
         (".raw_data.choices[0].logprobs", first.logprobs if first is not None else None),
     )
     for place, held in places:
-        if held is not None:
-            field, found = held.found
+        if held:
+            field, found = ("", held) if isinstance(held, list) else held.found
             if found:
                 return place + field, found
     return "", None
@@ -163,6 +163,24 @@ def call_text(name: str | None, arguments: Any) -> str:
     """`name {"argument": …}`."""
     shown = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode("utf-8")
     return f"{name or 'tool'} {shown}"
+
+
+# -- contents ------------------------------------------------------------------------------------------------------
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of a message; images and sounds have no text."""
+
+    text: str | None = None
+
+
+Content = str | list[Part] | None
+
+
+def text_of(content: Content) -> str:
+    if isinstance(content, list):
+        return "\n".join(part.text for part in content if part.text)
+    return content or ""
 
 
 # -- messages and turns --------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from howsure.studies.trajectories.lenient import Loss, Path, decode_leniently, p
 from howsure.studies.trajectories.messages import (
     FORMAT_ERROR,
     TOOL_ERROR,
+    Content,
     Logprobs,
     Number,
     RawData,
@@ -34,6 +35,7 @@ from howsure.studies.trajectories.messages import (
     no_garbage_collection,
     opening_of,
     spellings_of,
+    text_of,
     values_of,
 )
 from howsure.studies.trajectories.turns import (
@@ -57,19 +59,19 @@ LEADING_BYTES = 4096
 
 
 class ToolMessage(msgspec.Struct):
-    content: str | None = None
+    content: Content = None
     error: bool | None = None
 
 
 class Message(msgspec.Struct, Generic[TokenT]):
     role: str
-    content: str | None = None
+    content: Content = None
     tool_calls: list[ToolCall] | None = None
     turn_idx: int | None = None
-    logprobs: Logprobs[TokenT] | None = None
-    raw_data: RawData[TokenT] | None = None
+    logprobs: Logprobs[TokenT] | list[TokenT] | None = None
+    raw_data: RawData[TokenT] | str | None = None
     error: bool | None = None
-    errors: list[str] | None = None
+    errors: list[msgspec.Raw] | None = None
     tool_messages: list[ToolMessage] | None = None
 
 
@@ -95,8 +97,8 @@ class Simulation(msgspec.Struct, Generic[TokenT]):
     reward_info: RewardInfo | None = None
     messages: list[Message[TokenT]] | msgspec.UnsetType | None = msgspec.UNSET
     ticks: list[msgspec.Raw] | None = None
-    review: Review | None = None
-    user_only_review: Review | None = None
+    review: msgspec.Raw = msgspec.Raw(b"null")
+    user_only_review: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class AgentInfo(msgspec.Struct):
@@ -281,22 +283,23 @@ def _spoken(messages: Iterable[Message[Any] | None], path: Path, broken: set[str
         if message is None:
             yield None
             continue
-        place, found = logprobs_of(message.logprobs, message.raw_data)
+        raw = message.raw_data if isinstance(message.raw_data, RawData) else None
+        place, found = logprobs_of(message.logprobs, raw)
         yield Spoken(
             role=message.role,
-            content=message.content or "",
+            content=text_of(message.content),
             calls=calls_of(message.tool_calls),
             logprobs=values_of(found),
             tokens=spellings_of(found),
             place=f"{head}[{i}]{place}",
             missing=UNREADABLE if i in broken else SCRIPTED if _scripted(message) else None,
             faults=_faults(message),
-            answers=[part.content for part in message.tool_messages or () if part is not None and part.content],
+            answers=[text_of(part.content) for part in message.tool_messages or () if part is not None],
         )
 
 
 def _scripted(message: Message[Any]) -> bool:
-    return message.raw_data is None and is_greeting(message.role, message.content or "")
+    return message.raw_data is None and is_greeting(message.role, text_of(message.content))
 
 
 # -- what is known to have gone wrong ------------------------------------------------------------------------------
@@ -315,7 +318,15 @@ def _reviewed(
     number_at = {turn.message_index: turn.number for turn in trajectory.turns}
     by_turn_idx = {m.turn_idx: number_at[i] for i, m in enumerate(messages) if m is not None and i in number_at}
     for review, default in ((simulation.review, "unknown"), (simulation.user_only_review, "user")):
-        for error in (review.errors or ()) if review is not None else ():
-            number = by_turn_idx.get(error.turn_idx) if error is not None and error.turn_idx is not None else None
+        for error in _review(review).errors or ():
+            number = by_turn_idx.get(error.turn_idx) if error.turn_idx is not None else None
             if number is not None:
                 yield Mark(f"review_{error.source or default}_error", number, error.severity)
+
+
+def _review(raw: msgspec.Raw) -> Review:
+    """What a reviewer found. It is no part of the figures, so one of another form is passed over."""
+    try:
+        return msgspec.json.decode(raw, type=Review | None) or Review()
+    except msgspec.ValidationError:
+        return Review()
