@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.harness import as_data, as_markdown, environment, measure
 
-ENTRIES = ("shared_prefix", "against_lm_eval", "tokenising", "ngram", "trajectories")
+ENTRIES = ("shared_prefix", "against_lm_eval", "tokenising", "ngram", "trajectories", "conversations")
 
 
 def main(names: list[str]) -> int:
