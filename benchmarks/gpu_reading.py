@@ -131,4 +131,5 @@ def usual_loop(model: Any, text: str) -> np.ndarray:
     return np.concatenate(found)
 
 
-main()
+if __name__ == "__main__":
+    main()
