@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from howsure.errors import InputError, MissingExtra, RunDamaged, RunLocked, RunMismatch, StorageError
 from howsure.evidence import Outcome
 from howsure.runs import Identity, NoProgress, Run, RunWriter, Sample, find_runs, work_through
+from howsure.runs.files import to_json
 
 IDENTITY = Identity("mcq", {"prompt": "x"}, {"name": "toy"}, {"fingerprint": "sha256:1"}, 0)
 
@@ -271,3 +273,7 @@ def test_a_table_without_polars_names_the_command(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MissingExtra, match=r'pip install "howsure\[stats\]"'):
         Run(tmp_path).frame()
+
+
+def test_half_a_character_can_be_written_and_read_back() -> None:
+    assert msgspec.json.decode(to_json({"name": "n\udcff 😀"})) == {"name": "n\ufffd 😀"}

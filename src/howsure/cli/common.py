@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import json
 import os
 import sys
 import traceback
@@ -84,7 +83,9 @@ def announcer(quiet: bool) -> Callable[[str], None]:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+    from howsure.runs.files import to_json
+
+    print(to_json(value, indent=2).decode("utf-8"))
 
 
 def print_plan(value: dict[str, Any], as_json: bool) -> int:

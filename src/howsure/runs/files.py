@@ -34,10 +34,16 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> bytes:
-    """JSON that keeps every digit and refuses NaN and infinity, which would turn into a silent null elsewhere."""
+    """JSON that keeps every digit and refuses NaN and infinity, which would turn into a silent null elsewhere.
+
+    Half a character (a lone surrogate, as in names that are no text) becomes U+FFFD: few readers of JSON take it.
+    """
     separators = (",", ":") if indent is None else None
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
-    return text.encode("utf-8")
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
 
 
 def write_atomic(path: Path, content: bytes) -> None:

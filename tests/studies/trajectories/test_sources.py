@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from howsure.errors import InputError
-from howsure.studies.trajectories.sources import Reading, find_sources, read_sources
+from howsure.studies.trajectories import sources
+from howsure.studies.trajectories.sources import Reading, Source, find_sources, read_source, read_sources
 from trajectory_logs import message, results, scored, simulation
 
 TALK = [message("user", "Hello", -0.5), message("assistant", "Yes?", -0.25)]
@@ -22,8 +26,8 @@ def put(path: Path, data: Any) -> Path:
 
 
 def read(*paths: Any, **options: Any) -> tuple[list[Reading], list[str]]:
-    sources, problems = find_sources([str(path) for path in paths])
-    readings = read_sources(sources, **options)
+    found, problems = find_sources([str(path) for path in paths])
+    readings = read_sources(found, **options)
     problems += [problem for reading in readings for problem in reading.loaded.problems]
     return readings, [problem.sentence for problem in problems]
 
@@ -83,6 +87,7 @@ def test_a_folder_may_hold_other_json_but_a_named_file_may_not_be_it(tmp_path: P
 
 def test_runs_of_our_own_are_no_logs(tmp_path: Path) -> None:
     put(tmp_path / "run" / "run.json", {})
+    put(tmp_path / "run" / "samples.jsonl", "")
     put(tmp_path / "run" / "results.json", results(simulation(TALK, id="ours")))
     put(tmp_path / "log.json", [simulation(TALK, id="a")])
     assert ids(read(tmp_path)[0]) == ["a"]
@@ -168,3 +173,82 @@ def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Path, "read_bytes", refuse)
     _, problems = read(path)
     assert problems == [f"{path} cannot be read: Permission denied"]
+
+
+def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
+    a = put(tmp_path / "a.json", [simulation(TALK, id="a")])
+    (tmp_path / "b.json").symlink_to(a)
+    (tmp_path / "loop.json").symlink_to("loop.json")
+    readings, problems = read(tmp_path)
+    assert ids(readings) == ["a"]
+    assert [sentence.rsplit("/", 1)[1] for sentence in problems] == [
+        "loop.json cannot be read: Too many levels of symbolic links"
+    ]
+
+
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
+    put(tmp_path / "a.json", [simulation(TALK, id="a")])
+    os.mkfifo(tmp_path / "b.json")
+    readings, problems = read(tmp_path)
+    assert ids(readings) == ["a"]
+    assert "b.json cannot be read: it is no file but a pipe" in problems[0]
+
+
+def test_a_name_that_is_no_text_can_still_be_written(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/n\xff.json"
+    with open(name, "wb") as file:
+        file.write(json.dumps([simulation(TALK, id="a")]).encode())
+    (reading,), _ = read(tmp_path)
+    (found,) = reading.loaded.trajectories
+    assert found.source.endswith("/n\\xff.json")
+    assert found.set_name.encode() == found.source.encode()
+
+
+def test_a_folder_that_may_not_be_looked_into_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "a.json", [simulation(TALK, id="a")])
+    put(tmp_path / "closed" / "b.json", [simulation(TALK, id="b")])
+    scan = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    readings, problems = read(tmp_path)
+    assert ids(readings) == ["a"]
+    assert [sentence.rsplit("/", 1)[1] for sentence in problems] == ["closed cannot be read: Permission denied"]
+
+
+def test_a_changed_index_of_a_set_is_read_anew_and_makes_another_run(tmp_path: Path) -> None:
+    put(tmp_path / "simulations" / "a.json", simulation(TALK, id="a"))
+    digests = []
+    for domain in ("airline", "telecom"):
+        info = {"environment_info": {"domain_name": domain}}
+        put(tmp_path / "results.json", {"info": info, "simulation_index": [{"id": "a"}]})
+        (reading,), _ = read(tmp_path, with_digests=True)
+        assert reading.loaded.trajectories[0].domain == domain
+        digests.append(reading.digest)
+    assert digests[0] != digests[1]
+
+
+def die_elsewhere(source: Source, **options: Any) -> Reading:
+    if multiprocessing.parent_process() is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return read_source(source, **options)
+
+
+def test_files_are_read_one_by_one_where_the_system_ends_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        put(tmp_path / f"{name}.json", [simulation(TALK, id=name)])
+    monkeypatch.setattr(sources, "read_source", die_elsewhere)
+    readings, problems = read(tmp_path, jobs=2)
+    assert (ids(readings), problems) == (["a", "b"], [])
+
+
+def test_a_file_named_like_a_manifest_makes_no_run_of_a_folder(tmp_path: Path) -> None:
+    put(tmp_path / "run.json", {"some": "settings"})
+    put(tmp_path / "a.json", [simulation(TALK, id="a")])
+    assert ids(read(tmp_path)[0]) == ["a"]

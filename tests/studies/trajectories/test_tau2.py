@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -283,13 +284,61 @@ def test_a_positive_log_probability_is_named() -> None:
 
 def test_wrong_types_lose_what_they_touch_and_no_more() -> None:
     broken = simulation(TALK, id={"no": "id"}, trial="first", reward_info="fine")
-    loaded = read(results(broken, "no simulation", simulation([*TALK, {"content": "no role"}, 7])))
+    loaded = read(results(broken, "no simulation", simulation([*TALK, {"content": "no role"}, 7, 8, 9])))
     first, last = loaded.trajectories
     assert scores(first) == scores(last) == [1.0, 0.25]
-    assert last.skipped == {"unreadable": 2}
+    assert last.skipped == {"unreadable": 4}
     told = " ".join(problem.sentence for problem in loaded.problems)
-    for place in ("[0].id", "[0].trial", "[0].reward_info", "$.simulations[1]", "messages[2].role", "1 more"):
+    for place in ("[0].id", "[0].trial", "[0].reward_info", "$.simulations[1]", "messages[2].role", "3 more"):
         assert place in told, place
+
+
+def test_half_characters_lose_nothing() -> None:
+    """Some providers cut tokens in the middle of an emoji; Python's json writes the halves, which are no JSON."""
+    talk = simulation(
+        [message("user", "so \ud83d", -0.5), message("assistant", "\U0001f600 \\ud83d", -0.25)], id="\udc00"
+    )
+    assert b"\\ud83d" in json.dumps(talk).encode()
+    found = only([talk], with_tokens=True)
+    assert (scores(found), found.id) == ([0.5, 0.25], "\ufffd")
+    assert [turn.content for turn in found.turns] == ["so \ufffd", "\U0001f600 \\ud83d"]
+
+
+@pytest.mark.parametrize("argument", [b'"\xff"', b"1e999", b"1" + b"0" * 5000, b'"\\ud800"', b"NaN"])
+def test_odd_arguments_of_a_call_lose_nothing(argument: bytes) -> None:
+    data = json.dumps([simulation([message("assistant", None, -0.5, tool_calls=call(id="@"))])]).encode()
+    found = only(data.replace(b'"@"', argument))
+    assert scores(found) == [0.5]
+    assert found.turns[0].calls[0].startswith('find {"id":')
+
+
+def test_of_a_damaged_review_the_rest_is_kept() -> None:
+    errors = [{"turn_idx": 3, "source": "agent"}, {"turn_idx": "x"}, 7, None, {"turn_idx": 3, "severity": 1}]
+    found = only([simulation([message("assistant", "Yes", turn_idx=3)], review={"errors": errors})])
+    assert [mark.kind for mark in found.marks] == ["review_agent_error", "review_unknown_error"]
+    data = json.dumps([simulation([message("user", "a")], review={"errors": [{"source": "@"}]})]).encode()
+    assert only(data.replace(b"@", b"\xff")).marks == ()
+
+
+def test_a_reward_that_cannot_be_read_is_not_just_missing() -> None:
+    for reward in ({"reward": "high"}, "high", {"reward": math.nan}):
+        (found,) = read([simulation(TALK, reward_info=reward)]).trajectories
+        assert (found.reward, found.reward_missing) == (None, "unreadable")
+
+
+def test_damage_beside_the_evidence_is_no_reason_for_a_missing_score() -> None:
+    (found,) = read([simulation([message("user", "a", turn_idx="x"), message("user", "b", raw_data=7)])]).trajectories
+    assert [turn.reason for turn in found.turns] == ["no_logprobs", "unreadable"]
+
+
+def test_many_losses_are_counted_and_take_no_time() -> None:
+    bad = [simulation([message("user", "a", "x")] * 30, id=str(i)) for i in range(1000)]
+    started = time.monotonic()
+    loaded = read(bad)
+    assert time.monotonic() - started < 10
+    assert len(loaded.problems) == 6
+    assert sum(problem.count for problem in loaded.problems) == 30_000
+    assert "29,995 more parts cannot be read" in loaded.problems[-1].sentence
 
 
 @pytest.mark.parametrize(
@@ -309,7 +358,8 @@ def test_wrong_types_lose_what_they_touch_and_no_more() -> None:
         (b"[1, 2]", "$.simulations[0]"),
         (b"5", "no simulations"),
         (b'"text"', "no simulations"),
-        (b"\xff\xfe\x00", "no whole JSON"),
+        (b"\xff\xfe\x00", "it is written in UTF-16, and must be saved as UTF-8"),
+        (b'[{"id": "\\ud800", "task_id": "\xff"}]', "byte 0xff is not UTF-8 text"),
         (b'{"simulations": null}', "holds no simulations"),
     ],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import types
+from functools import cache
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -18,6 +19,11 @@ Path = tuple[str | int, ...]
 
 NO_NUMBERS = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": -9999.0}
 """What Python's json writes though JSON has no such thing. −9999 is how a log-probability of −inf is written."""
+
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.", re.DOTALL
+)
+"""A character beyond the first 65,536, half of one, or any other escape."""
 
 _PLACE = re.compile(r" - at `\$(?P<place>[^`]*)`$")
 
@@ -38,29 +44,44 @@ def place_of(path: Path) -> str:
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
 
 
-def with_numbers_only(data: bytes) -> bytes | None:
-    """The same JSON without NaN and infinities, if that was all that was wrong with it; slow, and seldom needed."""
-    if b"NaN" not in data and b"Infinity" not in data:
-        return None
+def mended(data: bytes) -> bytes | None:
+    """The same JSON without what only looks like it; None if nothing of that is there. Slow, and seldom needed.
+
+    NaN, infinities, and halves of characters: some providers cut their tokens in the middle of an emoji.
+    """
+    whole = _without_halves(data)
+    if b"NaN" not in whole and b"Infinity" not in whole:
+        return None if whole == data else whole
     try:
-        return msgspec.json.encode(json.loads(data, parse_constant=NO_NUMBERS.__getitem__))
+        return msgspec.json.encode(json.loads(whole, parse_constant=NO_NUMBERS.__getitem__))
     except (ValueError, RecursionError):
-        return None
+        return None if whole == data else whole
+
+
+def _without_halves(data: bytes) -> bytes:
+    r"""Half a surrogate pair becomes U+FFFD.
+
+    >>> _without_halves(rb'"\ud83d\ude00 \ud83d \\ud83d"')
+    b'"\\ud83d\\ude00 \\ufffd \\\\ud83d"'
+    """
+    if b"\\ud" not in data and b"\\uD" not in data:
+        return data
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if len(found[0]) == len(rb"\ufffd") else found[0], data)
 
 
 def decode_leniently(data: bytes | msgspec.Raw, wanted: type[T], path: Path = ()) -> tuple[T | None, list[Loss]]:
     """The object with as many of its fields as can be read, and what was lost; None where not even that is there."""
     try:
-        return msgspec.json.decode(data, type=wanted), []
+        return _decoder(wanted).decode(data), []
     except msgspec.ValidationError as error:
         whole = error
     try:
-        parts = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        parts = _decoder(dict[str, msgspec.Raw]).decode(data)
     except msgspec.ValidationError:
         return None, [Loss(path, _why(whole, path))]
     fields: dict[str, Any] = {}
     losses: list[Loss] = []
-    for field in msgspec.structs.fields(wanted):
+    for field in _fields(wanted):
         if field.encode_name not in parts:
             if field.required:
                 place = (*path, field.encode_name)
@@ -70,14 +91,25 @@ def decode_leniently(data: bytes | msgspec.Raw, wanted: type[T], path: Path = ()
         losses += lost
         if not lost or value is not None:
             fields[field.name] = value
-    if any(field.required and field.name not in fields for field in msgspec.structs.fields(wanted)):
+    if any(field.required and field.name not in fields for field in _fields(wanted)):
         return None, losses
     return wanted(**fields), losses
 
 
+@cache
+def _decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(wanted)
+
+
+@cache
+def _fields(wanted: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Looking at a type takes longer than reading what it describes, and a damaged file has thousands of parts."""
+    return msgspec.structs.fields(wanted)
+
+
 def _part(raw: msgspec.Raw, wanted: Any, path: Path) -> tuple[Any, list[Loss]]:
     try:
-        return msgspec.json.decode(raw, type=wanted), []
+        return _decoder(wanted).decode(raw), []
     except msgspec.ValidationError as error:
         whole = Loss(path, _why(error, path))
     options = get_args(wanted) if get_origin(wanted) in (Union, types.UnionType) else (wanted,)
@@ -92,7 +124,7 @@ def _part(raw: msgspec.Raw, wanted: Any, path: Path) -> tuple[Any, list[Loss]]:
 def _list(raw: msgspec.Raw, wanted: type[T], path: Path, whole: Loss) -> tuple[list[T | None] | None, list[Loss]]:
     """A list of which some entries are lost: these are None, so that the others keep their places."""
     try:
-        entries = msgspec.json.decode(raw, type=list[msgspec.Raw])
+        entries = _decoder(list[msgspec.Raw]).decode(raw)
     except msgspec.ValidationError:
         return None, [whole]
     found = [decode_leniently(entry, wanted, (*path, i)) for i, entry in enumerate(entries)]

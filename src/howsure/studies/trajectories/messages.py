@@ -5,6 +5,7 @@ A reader makes of each message a `Spoken`, whatever its format calls the parts, 
 
 from __future__ import annotations
 
+import codecs
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from howsure.studies.trajectories.lenient import Loss, with_numbers_only
+from howsure.studies.trajectories.lenient import Loss, mended
 from howsure.studies.trajectories.turns import (
     ACTORS,
     GREETING,
@@ -156,7 +157,10 @@ def _call(call: ToolCall) -> str:
     name, arguments = call.name, bytes(call.arguments)
     if name is None and call.function is not None:
         name, arguments = call.function.name, bytes(call.function.arguments)
-    return call_text(name, msgspec.json.decode(arguments))
+    try:
+        return call_text(name, msgspec.json.decode(arguments))
+    except (msgspec.DecodeError, UnicodeDecodeError):  # a number that no computer holds, or bytes that are no text
+        return call_text(name, arguments.decode("utf-8", errors="replace"))
 
 
 def call_text(name: str | None, arguments: Any) -> str:
@@ -264,26 +268,33 @@ def about_file(source: str, reason: str, what: str) -> Problem:
 
 
 def about_losses(losses: Sequence[Loss], source: str) -> list[Problem]:
-    """A sentence for each part that was lost; after the first few their number."""
-    shown = [Problem(source, UNREADABLE, f"{source}: {loss.why}; that part is left out") for loss in losses]
-    if len(shown) <= SHOWN_LOSSES:
-        return shown
-    more = len(shown) - SHOWN_LOSSES
-    return [*shown[:SHOWN_LOSSES], Problem(source, UNREADABLE, f"{source}: {more:,} more parts cannot be read")]
+    """A sentence for each part that was lost; after the first few one for all others."""
+    shown = losses if len(losses) <= SHOWN_LOSSES + 1 else losses[:SHOWN_LOSSES]
+    problems = [Problem(source, UNREADABLE, f"{source}: {loss.why}; that part is left out") for loss in shown]
+    more = len(losses) - len(shown)
+    rest = Problem(source, UNREADABLE, f"{source}: {more:,} more parts cannot be read, and are left out", more)
+    return [*problems, rest] if more else problems
 
 
 def decode_mended(data: bytes, decode: Callable[[bytes], tuple[T, list[Loss]]]) -> tuple[T, list[Loss]]:
-    """What `decode` makes of JSON; of that without its NaN and infinities, if they were all that was wrong with it."""
+    """What `decode` makes of JSON; of that without its NaN, infinities and half characters, if these were all."""
+    try:
+        return _decoded(data, decode)
+    except msgspec.DecodeError as error:
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise msgspec.DecodeError("it is written in UTF-16, and must be saved as UTF-8") from error
+        better = mended(data)
+        if better is None:
+            raise
+    found, losses = _decoded(better, decode)
+    return found, [loss._replace(why=_about_numbers(loss.why)) for loss in losses]
+
+
+def _decoded(data: bytes, decode: Callable[[bytes], T]) -> T:
     try:
         return decode(data)
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"byte 0x{error.object[error.start]:02x} is not UTF-8 text") from error
-    except msgspec.DecodeError:
-        mended = with_numbers_only(data)
-        if mended is None:
-            raise
-    found, losses = decode(mended)
-    return found, [loss._replace(why=_about_numbers(loss.why)) for loss in losses]
 
 
 def _about_numbers(why: str) -> str:

@@ -39,8 +39,16 @@ def summarise(
         messages=_messages(trajectories),
         groups=[] if judging is None else judge(trajectories, judging, seed=seed),
         problems=[problem.sentence for problem in problems[:SHOWN_PROBLEMS]],
-        problem_counts=dict(sorted(Counter(problem.reason for problem in problems).items())),
+        problem_counts=_counts(problems),
     )
+
+
+def _counts(problems: Sequence[Problem]) -> dict[str, int]:
+    """Losses by reason; a sentence may stand for many."""
+    counts: Counter[str] = Counter()
+    for problem in problems:
+        counts[problem.reason] += problem.count
+    return dict(sorted(counts.items()))
 
 
 def _scores(trajectories: Sequence[Trajectory], actor: Any) -> list[float]:
@@ -96,7 +104,7 @@ def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem]) -> l
             "log-probabilities, so check before you trust these"
         )
     if len(problems) > SHOWN_PROBLEMS:
-        notes.append(f"{len(problems) - SHOWN_PROBLEMS:,} more problems are not listed")
+        notes.append(f"{len(problems) - SHOWN_PROBLEMS:,} more sentences about problems are not listed")
     return notes
 
 

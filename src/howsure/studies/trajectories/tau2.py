@@ -53,6 +53,9 @@ from howsure.studies.trajectories.turns import (
 NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded", "unexpected_error"})
 """Ends of runs that never came to anything that could be judged; τ² leaves them out of its own figures."""
 
+EVIDENCE = frozenset({"content", "tool_calls", "logprobs", "raw_data"})
+"""Fields of a message without which nobody can say why it has no score."""
+
 NO_SIMULATIONS = "no_simulations"
 LEADING_BYTES = 4096
 """How far into a file its first character is looked for; copying all of it without its leading space takes time."""
@@ -133,6 +136,13 @@ class File(Simulation[TokenT], Generic[TokenT]):
     simulation_index: list[IndexEntry] | None = None
 
 
+class Damage(msgspec.Struct):
+    """What could not be read of one simulation: messages by their place, and its reward."""
+
+    messages: set[str | int] = msgspec.field(default_factory=set)
+    reward: bool = False
+
+
 class Listed(msgspec.Struct, Generic[TokenT]):
     """A bare list of simulations, under the name that it would have in a file."""
 
@@ -195,17 +205,28 @@ def _loaded(
             problems = [*problems, _no_simulations(source)]
         return Loaded(source, size, file.timestamp, [], problems + about_losses(losses, source))
     openings = {str(task.id): task.ticket for task in about.tasks or () if task is not None}
+    damage = _damage(losses)
     drafts: list[Draft] = []
     trajectories = []
     for path, index, simulation in simulations:
-        broken = {loss.path[len(path) + 1] for loss in losses if loss.path[: len(path) + 1] == (*path, "messages")
-                  and len(loss.path) > len(path) + 1}  # fmt: skip
-        trajectory, found = _trajectory(simulation, index, path, about, broken, source)
+        trajectory, found = _trajectory(simulation, index, path, about, damage.get(path, Damage()), source)
         trajectory.opening = opening_of(trajectory) or openings.get(trajectory.task_id)
         trajectories.append(trajectory)
         drafts += found
     problems = problems + about_losses(losses, source) + settle(drafts, source) + _unsupported(trajectories)
     return Loaded(source, size, about.timestamp, trajectories, problems)
+
+
+def _damage(losses: Iterable[Loss]) -> dict[Path, Damage]:
+    """What of each simulation was lost, by its path."""
+    found: dict[Path, Damage] = {}
+    for loss in losses:
+        for at, field in enumerate(loss.path[:3]):
+            if field == "reward_info":
+                found.setdefault(loss.path[:at], Damage()).reward = True
+            elif field == "messages" and set(loss.path[at + 2 : at + 3]) <= EVIDENCE:
+                found.setdefault(loss.path[:at], Damage()).messages.update(loss.path[at + 1 : at + 2])
+    return found
 
 
 def _simulations(file: File[Any]) -> list[tuple[Path, int, Simulation[Any]]] | None:
@@ -237,7 +258,7 @@ def _trajectory(
     index: int,
     path: Path,
     about: File[Any],
-    broken: set[str | int],
+    damage: Damage,
     source: str,
 ) -> tuple[Trajectory, list[Draft]]:
     info = about.info
@@ -251,12 +272,12 @@ def _trajectory(
         agent=info.agent_info.llm if info and info.agent_info else None,
         termination=simulation.termination_reason,
     )
-    trajectory.reward, trajectory.reward_missing = _reward(simulation)
+    trajectory.reward, trajectory.reward_missing = _reward(simulation, damage)
     messages = simulation.messages if isinstance(simulation.messages, list) else None
     if messages is None:
         trajectory.unsupported = _no_messages(simulation)
         return trajectory, []
-    drafts = fill(trajectory, _spoken(messages, path, broken))
+    drafts = fill(trajectory, _spoken(messages, path, damage.messages))
     trajectory.marks += tuple(_reviewed(trajectory, simulation, messages))
     return trajectory, drafts
 
@@ -270,11 +291,13 @@ def _no_messages(simulation: Simulation[Any]) -> str:
     return "it has no messages"
 
 
-def _reward(simulation: Simulation[Any]) -> tuple[float | None, str | None]:
+def _reward(simulation: Simulation[Any], damage: Damage) -> tuple[float | None, str | None]:
     if simulation.termination_reason in NOT_EVALUABLE:
         return None, "not_evaluable"
     reward = simulation.reward_info.reward if simulation.reward_info is not None else None
-    return reward, None if reward is not None else "no_reward"
+    if reward is not None:
+        return reward, None
+    return None, UNREADABLE if damage.reward else "no_reward"
 
 
 def _spoken(messages: Iterable[Message[Any] | None], path: Path, broken: set[str | int]) -> Iterator[Spoken | None]:
@@ -319,14 +342,14 @@ def _reviewed(
     by_turn_idx = {m.turn_idx: number_at[i] for i, m in enumerate(messages) if m is not None and i in number_at}
     for review, default in ((simulation.review, "unknown"), (simulation.user_only_review, "user")):
         for error in _review(review).errors or ():
-            number = by_turn_idx.get(error.turn_idx) if error.turn_idx is not None else None
+            number = by_turn_idx.get(error.turn_idx) if error is not None and error.turn_idx is not None else None
             if number is not None:
                 yield Mark(f"review_{error.source or default}_error", number, error.severity)
 
 
 def _review(raw: msgspec.Raw) -> Review:
-    """What a reviewer found. It is no part of the figures, so one of another form is passed over."""
+    """What a reviewer found, as far as it can be read. It is no part of the figures, so the rest is passed over."""
     try:
-        return msgspec.json.decode(raw, type=Review | None) or Review()
-    except msgspec.ValidationError:
+        return decode_leniently(raw, Review)[0] or Review()
+    except UnicodeDecodeError:
         return Review()

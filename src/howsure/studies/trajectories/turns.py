@@ -139,11 +139,15 @@ class Trajectory(msgspec.Struct):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What could not be read: one sentence with file, place and remedy, and a word to be counted by."""
+    """What could not be read: one sentence with file, place and remedy, and a word to be counted by.
+
+    `count` is how many losses the sentence stands for.
+    """
 
     source: str
     reason: str
     sentence: str
+    count: int = 1
 
 
 class Loaded(msgspec.Struct):
