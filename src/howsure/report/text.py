@@ -46,6 +46,17 @@ def _decimals(value: float, digits: int) -> str:
     return f"{value:.{digits}f}" if abs(value) < 1e7 else f"{value:.4g}"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 run`, `2,000 runs`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def shortened(text: str, characters: int) -> str:
+    """A text from outside on one line, safe to print, and no longer than this."""
+    shown = printable(text[: characters + 1], one_line=True)
+    return shown if len(shown) <= characters else f"{shown[: characters - 1]}…"
+
+
 def percent(share: float | None) -> str:
     """`55.0 %`."""
     return "—" if share is None else f"{share * 100:.1f} %"

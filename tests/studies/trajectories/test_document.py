@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from howsure.errors import EvidenceError
+from howsure.errors import EvidenceError, InputError
 from howsure.saup import (
     calculate_normalized_entropy,
     calculate_token_level_uncertainties,
@@ -161,3 +161,13 @@ def test_probability_zero_token_by_token() -> None:
     (row,) = calculate_token_level_uncertainties({"content": [{"token": "a", "logprob": -9999.0}]})
     assert row == {"token": "a", "probability": 0.0, "neg_log_likelihood": None}
     assert calculate_normalized_entropy({"content": [{"token": "a", "logprob": -9999.0}]}) == math.inf
+
+
+def test_loaded_data_with_infinities_is_read_as_the_file_would_be() -> None:
+    data = [simulation([message("user", "a", -0.5, -math.inf), message("assistant", "b \ud83d", -0.25)])]
+    found = process_all_simulations(data)
+    assert found["metadata"]["problems"] == []
+    first, second = found["results"][0]["uncertainty_scores"]
+    assert (first["ui_score"], first["reason"], second["ui_score"]) == (None, "impossible_token", 0.25)
+    with pytest.raises(InputError, match="no data of a results file"):
+        process_all_simulations({"simulations": [object()]})

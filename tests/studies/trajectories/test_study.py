@@ -110,7 +110,8 @@ def test_scores_of_runs_by_hand(tmp_path: Path) -> None:
     assert "distance" not in first["agent"]
     statistics = found.summary["statistics"]
     assert statistics["agent"] == {
-        "turns": 3, "mean": pytest.approx(8 / 3), "std": pytest.approx(np.std([3, 4, 1])), "min": 1.0, "max": 4.0,
+        "turns": 3, "infinite_turns": 0, "mean": pytest.approx(8 / 3), "std": pytest.approx(np.std([3, 4, 1])),
+        "min": 1.0, "max": 4.0,
     }  # fmt: skip
     assert found.run is None
     assert not found.failed
@@ -162,12 +163,28 @@ def test_groups_keep_models_apart(tmp_path: Path) -> None:
     assert [group["name"].rsplit("/", 1)[-1] for group in groups] == ["airline, other", "c.json", "airline, gpt-x"]
 
 
+def test_runs_without_a_score_stay_in_the_count(tmp_path: Path) -> None:
+    log = judged([(1.0, 0.0), (0.5, 1.0), (0.7, 1.0)])
+    silent = [message("user", "a"), message("assistant", "b")]
+    log["simulations"] += [
+        simulation(silent, id="silent", task_id="x"),
+        simulation([], id="nothing", task_id="y"),
+        simulation(None, id="voice", task_id="z", ticks=[1], reward_info=None),
+    ]
+    (group,) = howsure.trajectories(put(tmp_path / "a.json", log)).summary["groups"]
+    assert (group["runs"], group["judged"], group["reward_missing"]) == (6, 5, {"no_reward": 1})
+    rows = {(row["whose"], row["score"]): row["runs"] for row in group["scores"]}
+    assert (rows["agent", "mean"], rows["run", "turn_count"]) == (3, 4)
+    assert group["breakdown"]["detectors"]["cusum"]["not_tried"]["no known turn"] == 2
+
+
 @pytest.mark.parametrize(
     ("runs", "why"),
     [
         ([(1.0, 1.0)] * 3, "all 3 runs succeeded, so that nothing can be told apart"),
         ([(1.0, 0.0)] * 2, "all 2 runs failed, so that nothing can be told apart"),
         ([(1.0, None)], "no run has a reward"),
+        ([(1.0, 0.0)], "the only run failed, so that nothing can be told apart"),
     ],
 )
 def test_what_cannot_be_judged_says_why(tmp_path: Path, runs: Any, why: str) -> None:
@@ -205,6 +222,9 @@ def test_interventions_are_replayed(tmp_path: Path) -> None:
         ({"intervene_on": "guess"}, "--detector must be one of threshold, cusum, level_change"),
         ({"notice_turns": -1}, "--notice must be 0 or more"),
         ({"failure_cost": -1.0}, "--failure-cost must be 0 or more"),
+        ({"failure_cost": math.inf}, "--failure-cost must be 0 or more and at most 1e"),
+        ({"policies": (Policy("a", 1.0, 0.5), Policy("a", 2.0, 0.5))}, "names of their own"),
+        ({"folds": 1}, "folds must be 2 or more"),
     ],
 )
 def test_what_cannot_be_asked(tmp_path: Path, options: dict[str, Any], words: str) -> None:
@@ -236,6 +256,54 @@ def test_certainty_everywhere_is_suspicious(tmp_path: Path) -> None:
     assert any("probability 1 at every token" in note for note in howsure.trajectories(log).summary["notes"])
     log = put(tmp_path / "b.json", results(scored([0.0, 0.5], [0.5])))
     assert not any("probability 1" in note for note in howsure.trajectories(log).summary["notes"])
+
+
+def test_an_infinite_turn_is_no_missing_one(tmp_path: Path) -> None:
+    runs = [(0.5 + i / 100, 1.0) for i in range(20)] + [(0.6 + i / 100, 0.0) for i in range(19)] + [(9999.0, 0.0)]
+    log = put(tmp_path / "a.json", judged(runs))
+    asked = Judging(policies=(Policy("a", 1.0, 0.5),), intervene_on="threshold")
+    found = howsure.trajectories(log, judging=asked, out=tmp_path / "run", verbose=True)
+    json.dumps([found.summary, found.document], allow_nan=False)
+    assert found.summary["statistics"]["agent"] == {
+        "turns": 80, "infinite_turns": 2, "mean": None, "std": None, "min": 0.5, "max": None,
+    }  # fmt: skip
+    (group,) = found.summary["groups"]
+    for row in group["scores"]:
+        assert (row["runs"], row["failures"]) == (40, 20)
+    assert group["breakdown"]["detectors"]["threshold"]["tried"] == 40
+    assert any("2 turns hold a token of probability zero" in note for note in found.summary["notes"])
+    rows = list(csv.DictReader((tmp_path / "run" / "trajectories.csv").open()))
+    assert (rows[-1]["agent_mean"], rows[-1]["user_mean"]) == ("", "0.10000000000000002")
+
+
+def test_marks_before_the_first_watched_turn_are_counted(tmp_path: Path) -> None:
+    early = [message("user", "a", -0.5, tool_calls=call()), {"role": "tool", "content": "no", "error": True}]
+    runs = [
+        simulation(
+            [*early, message("assistant", "b", -0.5)], id=str(i), task_id=str(i), reward_info={"reward": float(i % 2)}
+        )
+        for i in range(4)
+    ]
+    log = put(tmp_path / "a.json", results(*runs))
+    for whose, marked, before in (("agent", [], {"tool_error": 4}), ("user", ["tool_error"], {})):
+        (group,) = howsure.trajectories(log, judging=Judging(watch=whose)).summary["groups"]
+        assert list(group["breakdown"]["detectors"]["cusum"]["marks"]) == marked
+        assert group["breakdown"]["marks_before_watch"] == before
+
+
+def test_copies_of_a_run_are_told(tmp_path: Path) -> None:
+    runs = results(scored([1.0], [1.0], id="a"), scored([1.0], [1.0], id="b"))
+    put(tmp_path / "a.json", runs)
+    assert not any("cop" in note for note in howsure.trajectories(tmp_path).summary["notes"])
+    put(tmp_path / "copy.json", runs)
+    assert any("2 runs are copies of another" in note for note in howsure.trajectories(tmp_path).summary["notes"])
+
+
+def test_losses_are_counted_one_by_one(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", results(simulation([message("user", "a", "x")] * 50)))
+    found = howsure.trajectories(log)
+    assert found.summary["problem_counts"] == {"unreadable": 50}
+    assert len(found.summary["problems"]) == 6
 
 
 # -- run folders ---------------------------------------------------------------------------------------------------
@@ -301,6 +369,14 @@ def test_a_model_reads_what_holds_no_scores(tmp_path: Path) -> None:
     assert row["scored_by"] == "teller"
     assert any("its surprise, not the writers' own doubt" in note for note in found.summary["notes"])
     assert {group["scored_by"] for group in found.summary["groups"]} == {"teller", "log"}
+
+
+def test_a_model_reads_turns_whose_log_is_damaged(tmp_path: Path) -> None:
+    damaged = [message("user", "a bc", 0.7), message("assistant", "abcd", "x")]
+    found = howsure.trajectories(put(tmp_path / "a.json", [simulation(damaged)]), score_with=Teller())
+    assert [turn.uncertainty_nats for turn in found.trajectories[0].turns] == pytest.approx([0.15, 0.4])
+    assert [(turn.reason, turn.detail) for turn in found.trajectories[0].turns] == [(None, None)] * 2
+    assert found.failed
 
 
 def test_a_template_that_wants_the_user_first_gets_it(tmp_path: Path) -> None:
@@ -422,8 +498,18 @@ def test_learned_weights_are_judged_where_there_are_distances(tmp_path: Path, mo
     found = howsure.trajectories(put(tmp_path / "a.json", results(*runs)), distances=True, out=tmp_path / "run")
     rows = {(row["whose"], row["score"]): row for row in found.summary["groups"][0]["scores"]}
     assert rows["agent", "learned"]["runs"] == 30
+    assert rows["agent", "learned"]["missing"] == {}
     low, high = (rows["agent", "learned"]["auroc"][end] for end in ("low", "high"))
     assert low < 0.5 < high
+
+
+def test_why_nothing_was_learned_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("howsure.studies.trajectories.work.SentenceEmbedder", Flat)
+    talk = [message("user", "alpha", -1.0), message("assistant", "kilo", -2.0)]
+    runs = [simulation(talk, id=str(i), reward_info={"reward": float(i % 2)}) for i in range(4)]
+    found = howsure.trajectories(put(tmp_path / "a.json", results(*runs)), distances=True, out=tmp_path / "run")
+    rows = {(row["whose"], row["score"]): row for row in found.summary["groups"][0]["scores"]}
+    assert rows["agent", "learned"]["reason"] == "there is only one task, so that no weights can be learned on others"
 
 
 def test_what_a_model_reads_is_everything_that_was_said() -> None:

@@ -108,13 +108,15 @@ def scores_of(turns: Iterable[Turn], actor: Actor | None = None) -> list[float]:
 
 
 def statistics(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, population standard deviation, least and most of some turns; all null where there are none."""
-    finite_only = np.array(values, dtype=np.float64)
-    known = len(values) > 0 and bool(np.isfinite(finite_only).all())
+    """Mean, population standard deviation, least and most of some turns; null where there are none, or infinite."""
+    column = np.array(values, dtype=np.float64)
+    infinite = int(np.isinf(column).sum())
+    known = len(values) > 0 and not infinite
     return {
         "turns": len(values),
-        "mean": float(finite_only.mean()) if known else None,
-        "std": float(finite_only.std()) if known else None,
+        "infinite_turns": infinite,
+        "mean": float(column.mean()) if known else None,
+        "std": float(column.std()) if known else None,
         "min": finite(min(values, default=None)),
         "max": finite(max(values, default=None)),
     }

@@ -22,6 +22,8 @@ from howsure.studies.trajectories.breakdown import Detection, Verdict, Watched
 Array = NDArray[np.float64]
 
 CURVE_POINTS = 200
+MOST_COST = 1e100
+"""Of one intervention or one failure: what is added up must stay a number."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -36,8 +38,8 @@ class Policy(msgspec.Struct, frozen=True):
     rescue: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.cost) and self.cost >= 0):
-            raise InputError(f"policy {self.name!r}: the cost {self.cost!r} must be a finite number, 0 or more")
+        if not 0 <= self.cost <= MOST_COST:
+            raise InputError(f"policy {self.name!r}: the cost {self.cost!r} must lie between 0 and {MOST_COST:g}")
         if not 0.0 <= self.rescue <= 1.0:
             raise InputError(f"policy {self.name!r}: the chance of rescue {self.rescue!r} must lie between 0 and 1")
 
@@ -96,14 +98,18 @@ def replay(
     }
 
 
-def _check(policies: Sequence[Policy], notice_turns: int, failure_cost: float | None) -> None:
+def check_names(policies: Sequence[Policy]) -> None:
     names = [policy.name for policy in policies]
     if len(set(names)) < len(names):
         raise InputError(f"policies must have names of their own, got {', '.join(names)}")
+
+
+def _check(policies: Sequence[Policy], notice_turns: int, failure_cost: float | None) -> None:
+    check_names(policies)
     if notice_turns < 0:
         raise InputError(f"notice_turns {notice_turns!r} must be 0 or more")
-    if failure_cost is not None and not (math.isfinite(failure_cost) and failure_cost >= 0):
-        raise InputError(f"failure_cost {failure_cost!r} must be a finite number, 0 or more")
+    if failure_cost is not None and not 0 <= failure_cost <= MOST_COST:
+        raise InputError(f"failure_cost {failure_cost!r} must lie between 0 and {MOST_COST:g}")
 
 
 def _why_nothing(detection: Detection, tried: Sequence[Any]) -> str | None:

@@ -16,10 +16,10 @@ import numpy as np
 
 from howsure.errors import InputError
 from howsure.measures import Interval, Ranking, rank_failures
-from howsure.studies.trajectories.breakdown import DETECTORS, Watched, detect
-from howsure.studies.trajectories.intervention import Policy, replay
+from howsure.studies.trajectories.breakdown import DETECTORS, Detection, Watched, detect
+from howsure.studies.trajectories.intervention import MOST_COST, Policy, check_names, replay
+from howsure.studies.trajectories.learned import CrossValidated, cross_validate
 from howsure.studies.trajectories.learned import Run as LearnedRun
-from howsure.studies.trajectories.learned import cross_validate
 from howsure.studies.trajectories.scores import (
     DISTANCE,
     LEARNED,
@@ -31,6 +31,9 @@ from howsure.studies.trajectories.scores import (
     uncertainties,
 )
 from howsure.studies.trajectories.turns import Trajectory
+
+Key = tuple[str, str, str]
+"""Domain, agent, and who the scores are of."""
 
 TURN_COUNT = "turn_count"
 """The simplest score there is: long runs fail more often. Whoever does not beat it has found nothing."""
@@ -58,8 +61,11 @@ class Judging(msgspec.Struct, frozen=True):
             raise InputError(f"--false-alarms must lie between 0 and 1, not {self.false_alarm_rate}")
         if self.notice_turns < 0:
             raise InputError(f"--notice must be 0 or more turns, not {self.notice_turns}")
-        if self.failure_cost is not None and not self.failure_cost >= 0:
-            raise InputError(f"--failure-cost must be 0 or more, not {self.failure_cost}")
+        if self.failure_cost is not None and not 0 <= self.failure_cost <= MOST_COST:
+            raise InputError(f"--failure-cost must be 0 or more and at most {MOST_COST:g}, not {self.failure_cost}")
+        if self.folds < 2 or self.resamples < 1:
+            raise InputError(f"folds must be 2 or more and resamples 1 or more, not {self.folds} and {self.resamples}")
+        check_names(self.policies)
 
 
 USUAL = Judging()
@@ -67,14 +73,23 @@ USUAL = Judging()
 
 def judge(trajectories: Sequence[Trajectory], judging: Judging, *, seed: int) -> list[dict[str, Any]]:
     """Every group of comparable runs, largest first."""
-    groups: dict[tuple[str, str, str], list[Trajectory]] = {}
-    for trajectory in trajectories:
-        groups.setdefault(_group(trajectory), []).append(trajectory)
-    found = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    found = sorted(_groups(trajectories).items(), key=lambda item: (-len(item[1]), item[0]))
     return [_judged(key, runs, judging, seed) for key, runs in found]
 
 
-def _group(trajectory: Trajectory) -> tuple[str, str, str]:
+def _groups(trajectories: Sequence[Trajectory]) -> dict[Key, list[Trajectory]]:
+    """Runs by group. One without a single score belongs to those of its domain and agent, if all have one source."""
+    groups: dict[Key, list[Trajectory]] = {}
+    for trajectory in trajectories:
+        groups.setdefault(_group(trajectory), []).append(trajectory)
+    for key in [key for key in groups if not key[2]]:
+        scored = [other for other in groups if other[:2] == key[:2] and other[2]]
+        if len(scored) == 1:
+            groups[scored[0]] += groups.pop(key)
+    return groups
+
+
+def _group(trajectory: Trajectory) -> Key:
     scored_by = sorted({turn.scored_by for turn in trajectory.turns if turn.scored_by})
     return trajectory.domain or trajectory.set_name, trajectory.agent or "", " and ".join(scored_by)
 
@@ -84,26 +99,28 @@ def task_of(trajectory: Trajectory) -> str:
     return f"{trajectory.domain or trajectory.set_name}/{trajectory.task_id}"
 
 
-def _judged(key: tuple[str, str, str], runs: Sequence[Trajectory], judging: Judging, seed: int) -> dict[str, Any]:
+def _judged(key: Key, runs: Sequence[Trajectory], judging: Judging, seed: int) -> dict[str, Any]:
     rewarded = [run for run in runs if run.failed is not None]
     head = _head(key, runs, rewarded)
     reason = _why_not(head)
     if reason is not None:
         return head | {"reason": reason, "scores": [], "breakdown": None, "interventions": None}
-    detections = {name: _detect(rewarded, name, judging, seed) for name in DETECTORS}
+    watched = [watch(run, judging.watch) for run in rewarded]
+    detections = {name: _detect(watched, name, judging, seed) for name in DETECTORS}
     return head | {
         "reason": None,
         "scores": score_table(rewarded, judging, seed),
         "breakdown": {
             "watched": judging.watch,
             "false_alarm_rate": judging.false_alarm_rate,
+            "marks_before_watch": _marks_before_watch(rewarded, judging.watch),
             "detectors": {name: found.summary() for name, found in detections.items()},
         },
         "interventions": _interventions(detections[judging.intervene_on], judging, seed) if judging.policies else None,
     }
 
 
-def _head(key: tuple[str, str, str], runs: Sequence[Trajectory], rewarded: Sequence[Trajectory]) -> dict[str, Any]:
+def _head(key: Key, runs: Sequence[Trajectory], rewarded: Sequence[Trajectory]) -> dict[str, Any]:
     domain, agent, scored_by = key
     return {
         "name": ", ".join(part for part in (domain, agent) if part),
@@ -123,7 +140,8 @@ def _why_not(head: dict[str, Any]) -> str | None:
         return "no run has a reward"
     if head["failures"] in (0, head["judged"]):
         ended = "failed" if head["failures"] else "succeeded"
-        return f"all {head['judged']} runs {ended}, so that nothing can be told apart"
+        runs = f"all {head['judged']} runs" if head["judged"] > 1 else "the only run"
+        return f"{runs} {ended}, so that nothing can be told apart"
     return None
 
 
@@ -132,25 +150,34 @@ def _why_not(head: dict[str, Any]) -> str | None:
 
 def score_table(runs: Sequence[Trajectory], judging: Judging, seed: int) -> list[dict[str, Any]]:
     """Each score of agent, user and both against failure, and the number of turns as what they have to beat."""
-    rows = [_score_row("run", TURN_COUNT, [float(len(run.turns)) for run in runs], runs, judging, seed)]
+    lengths = [float(len(run.turns)) if run.turns else None for run in runs]
+    rows = [_score_row("run", TURN_COUNT, lengths, runs, judging, seed)]
     for whose in WHOSE:
         found = [propagate(run, whose) for run in runs]
         for name in dict.fromkeys(name for scores in found for name in scores):
             values = [scores[name].value if name in scores else None for scores in found]
             rows.append(_score_row(whose, name, values, runs, judging, seed))
         if any(DISTANCE in scores for scores in found):
-            rows.append(_score_row(whose, LEARNED, _learned(runs, whose, judging, seed), runs, judging, seed))
+            learned = _learned(runs, whose, judging, seed)
+            row = _score_row(whose, LEARNED, learned.scores, runs, judging, seed)
+            reasons = Counter(reason for reason in learned.reasons if reason is not None)
+            rows.append(row | {"missing": dict(sorted(reasons.items()))} | _why_none(row, reasons))
     return rows
 
 
-def _learned(runs: Sequence[Trajectory], whose: str, judging: Judging, seed: int) -> list[float | None]:
+def _why_none(row: dict[str, Any], reasons: Counter[str]) -> dict[str, str]:
+    """Where nothing was learned, the reason that kept most runs from a score."""
+    return {"reason": reasons.most_common(1)[0][0]} if not row["runs"] and reasons else {}
+
+
+def _learned(runs: Sequence[Trajectory], whose: str, judging: Judging, seed: int) -> CrossValidated:
     """Weights learned on other tasks, for each run."""
     pieces = [
         LearnedRun(uncertainties(turns), situation(turns), bool(run.failed), task_of(run))
         for run in runs
         for turns in [turns_of(run, whose)]
     ]
-    return list(cross_validate(pieces, folds=judging.folds, seed=seed).scores)
+    return cross_validate(pieces, folds=judging.folds, seed=seed)
 
 
 def _score_row(
@@ -187,8 +214,7 @@ def _ends(interval: Interval | None) -> dict[str, Any]:
 # -- alarms --------------------------------------------------------------------------------------------------------
 
 
-def _detect(runs: Sequence[Trajectory], detector: str, judging: Judging, seed: int) -> Any:
-    watched = [watch(run, judging.watch) for run in runs]
+def _detect(watched: Sequence[Watched], detector: str, judging: Judging, seed: int) -> Detection:
     return detect(watched, detector=detector, false_alarm_rate=judging.false_alarm_rate, folds=judging.folds, seed=seed)
 
 
@@ -210,7 +236,14 @@ def watch(run: Trajectory, whose: str) -> Watched:
     )
 
 
-def _interventions(detection: Any, judging: Judging, seed: int) -> dict[str, Any]:
+def _marks_before_watch(runs: Sequence[Trajectory], whose: str) -> dict[str, int]:
+    """Marks that no watched turn comes before or at, and that no alarm can be compared with, by kind."""
+    first = [min((turn.number for turn in turns_of(run, whose)), default=len(run.turns) + 1) for run in runs]
+    early = [mark.kind for run, number in zip(runs, first, strict=True) for mark in run.marks if mark.turn < number]
+    return dict(sorted(Counter(early).items()))
+
+
+def _interventions(detection: Detection, judging: Judging, seed: int) -> dict[str, Any]:
     found = replay(
         detection,
         judging.policies,

@@ -19,6 +19,7 @@ from howsure.studies.trajectories.turns import (
     Draft,
     Problem,
     Trajectory,
+    reason_without_logprobs,
     settle,
     without_control_words,
 )
@@ -84,26 +85,34 @@ def costs(trajectories: Sequence[Trajectory], model: Model, rolling: Rolling) ->
 
 def score_with(
     trajectories: Sequence[Trajectory], model: Model, rolling: Rolling, *, with_tokens: bool = False
-) -> list[Problem]:
-    """Score the turns of conversations that have no scores; a pure function of the list, whatever else was read."""
+) -> None:
+    """Score the turns of conversations that have no scores; a pure function of the list, whatever else was read.
+
+    What went wrong stands at the turns, and `problems_of` tells it.
+    """
     chosen = conversations(trajectories, model, rolling)
     read = model.read_conversations([conversation.messages for conversation, _ in chosen], rolling)
-    problems: list[Problem] = []
     for trajectory, (conversation, cost), found in zip(trajectories, chosen, read, strict=True):
         if isinstance(found, Failure):
-            problems.append(_unread(trajectory, model.name, found))
+            _unread(trajectory, found)
         else:
             trajectory.read_again = {"model": model.name, **({} if isinstance(cost, Failure) else cost._asdict())}
-            problems += _scored(trajectory, conversation, found, model.name, with_tokens)
-    return problems
+            _scored(trajectory, conversation, found, model.name, with_tokens)
 
 
-def _unread(trajectory: Trajectory, name: str, failure: Failure) -> Problem:
+def problems_of(trajectory: Trajectory) -> list[Problem]:
+    """One sentence for a conversation that no model could read."""
+    unread = next((turn for turn in trajectory.turns if turn.reason == UNREAD), None)
+    if unread is None:
+        return []
+    sentence = f"{trajectory.source}: simulation {trajectory.id} cannot be read by the model: {unread.detail}"
+    return [Problem(trajectory.source, UNREAD, sentence)]
+
+
+def _unread(trajectory: Trajectory, failure: Failure) -> None:
     for turn in trajectory.turns:
         if turn.reason != SCRIPTED:
             turn.reason, turn.detail = UNREAD, failure.detail
-    sentence = f"{trajectory.source}: simulation {trajectory.id} cannot be read by {name}: {failure.detail}"
-    return Problem(trajectory.source, UNREAD, sentence)
 
 
 def _scored(
@@ -112,7 +121,7 @@ def _scored(
     found: Sequence[TokenLogprobs],
     name: str,
     with_tokens: bool,
-) -> list[Problem]:
+) -> None:
     evidence = {turn: one for turn, one in zip(conversation.turns, found, strict=True) if turn is not None}
     drafts = []
     for place, turn in enumerate(trajectory.turns):
@@ -121,11 +130,10 @@ def _scored(
         if place not in evidence:
             turn.reason = CONTROL_ONLY if turn.control else turn.reason
             continue
-        turn.scored_by = name
+        turn.scored_by, turn.reason, turn.detail = name, reason_without_logprobs(turn, scripted=False), None
         tokens = evidence[place].tokens if with_tokens else None
-        drafts.append(Draft(turn, evidence[place].logprobs, tokens, f"simulation {trajectory.id}, turn {turn.number}"))
-    problems = settle(drafts, trajectory.source)
+        drafts.append(Draft(turn, evidence[place].logprobs, tokens, f"turn {turn.number} as {name} reads it"))
+    settle(drafts, trajectory.source)
     for draft in drafts:
         if draft.turn.uncertainty_nats is None:
             draft.turn.scored_by = None
-    return problems

@@ -8,11 +8,11 @@ A log-probability object is OpenAI's `{"content": [{"token": …, "logprob": …
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from typing import Any
 
-import msgspec
-
+from howsure.errors import InputError
 from howsure.evidence import TokenLogprobs
 from howsure.evidence.formats import from_openai
 from howsure.measures import turn_statistics
@@ -46,10 +46,18 @@ def calculate_token_level_uncertainties(logprobs_object: Any) -> list[dict[str, 
 
 def process_all_simulations(data: Any, verbose: bool = False) -> dict[str, Any]:
     """Step 2 for a τ² results file that is loaded already: metadata, and every simulation with its turns."""
-    loaded = read_tau2(msgspec.json.encode(data), "data")
+    loaded = read_tau2(_json(data), "data")
     found = document([loaded], loaded.trajectories, verbose=verbose)
     found["metadata"]["problems"] = [problem.sentence for problem in loaded.problems]
     return found
+
+
+def _json(data: Any) -> bytes:
+    """As a file has it, with −inf as a log-probability of zero chance."""
+    try:
+        return json.dumps(data).encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"this is no data of a results file: {error}") from error
 
 
 def _evidence(logprobs_object: Any) -> TokenLogprobs | None:

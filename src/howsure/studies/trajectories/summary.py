@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,38 +74,57 @@ def _messages(trajectories: Sequence[Trajectory]) -> dict[str, int]:
 
 
 def _notes(trajectories: Sequence[Trajectory], problems: Sequence[Problem]) -> list[str]:
-    notes = []
-    if not any(turn.scored_by for one in trajectories for turn in one.turns):
-        notes.append(
-            "these logs hold no log-probabilities: docs/trajectories.md tells how τ² keeps them, and --score-with "
-            "smollm2 lets a local model read the conversations"
-        )
-    readers = sorted({turn.scored_by for one in trajectories for turn in one.turns if turn.scored_by} - {"log"})
-    if readers:
-        notes.append(
-            f"the scores are those of {' and '.join(readers)}, which read the conversations again: its surprise, not "
-            "the writers' own doubt"
-        )
-    windows = [one for one in trajectories if one.read_again is not None and one.read_again.get("windows", 1) > 1]
-    if windows:
-        notes.append(
-            f"{len(windows)} of {len(trajectories)} conversations are longer than the model's window, and were read in "
-            "windows that overlap"
-        )
-    impossible = sum(turn.reason == IMPOSSIBLE for one in trajectories for turn in one.turns)
-    if impossible:
-        notes.append(
-            f"{impossible} turns hold a token of probability zero: their U is infinite, and so are their means"
-        )
-    certain = _suspiciously_certain(trajectories)
-    if certain:
-        notes.append(
-            f"{certain} turns have probability 1 at every token: some providers write 0 where they have no "
-            "log-probabilities, so check before you trust these"
-        )
+    notes = [*_about_scores(trajectories), *_about_turns(trajectories), *_about_copies(trajectories)]
     if len(problems) > SHOWN_PROBLEMS:
         notes.append(f"{len(problems) - SHOWN_PROBLEMS:,} more sentences about problems are not listed")
     return notes
+
+
+def _about_scores(trajectories: Sequence[Trajectory]) -> Iterator[str]:
+    """Whose scores they are, if there are any."""
+    sources = {turn.scored_by for one in trajectories for turn in one.turns if turn.scored_by}
+    if not sources:
+        yield (
+            "these logs hold no log-probabilities: docs/trajectories.md tells how τ² keeps them, and --score-with "
+            "smollm2 lets a local model read the conversations"
+        )
+    if readers := sorted(sources - {"log"}):
+        yield (
+            f"the scores are those of {' and '.join(readers)}, which read the conversations again: its surprise, not "
+            "the writers' own doubt"
+        )
+    long = sum(one.read_again is not None and one.read_again.get("windows", 1) > 1 for one in trajectories)
+    if long:
+        are, were = ("is", "was") if long == 1 else ("are", "were")
+        yield (
+            f"{long} of {len(trajectories)} conversations {are} longer than the model's window, and {were} read in "
+            "windows that overlap"
+        )
+
+
+def _about_turns(trajectories: Sequence[Trajectory]) -> Iterator[str]:
+    impossible = sum(turn.reason == IMPOSSIBLE for one in trajectories for turn in one.turns)
+    if impossible:
+        what = "turn holds" if impossible == 1 else "turns hold"
+        yield f"{impossible:,} {what} a token of probability zero: U is infinite there, and so is every mean over it"
+    certain = _suspiciously_certain(trajectories)
+    if certain:
+        what = "turn has" if certain == 1 else "turns have"
+        yield (
+            f"{certain:,} {what} probability 1 at every token: some providers write 0 where they have no "
+            "log-probabilities, so check before you trust these"
+        )
+
+
+def _about_copies(trajectories: Sequence[Trajectory]) -> Iterator[str]:
+    """One run in two files, as when results were copied and gone on with, would count twice."""
+    known = Counter(
+        (one.id, task_of(one), one.trial, *(turn.content for turn in one.turns)) for one in trajectories if one.turns
+    )
+    copies = sum(count - 1 for count in known.values())
+    if copies:
+        what = "run is a copy" if copies == 1 else "runs are copies"
+        yield f"{copies:,} {what} of another (same id, task and words) and counted beside it: leave one of them out"
 
 
 def _suspiciously_certain(trajectories: Sequence[Trajectory]) -> int:

@@ -141,13 +141,14 @@ def _about(readings: Sequence[Reading]) -> list[str]:
     """What readers of the figures should know about the files, though nothing is wrong with them."""
     notes = [note for reading in readings for note in reading.loaded.notes]
     others = sum(reading.loaded.passed_over is not None for reading in readings)
-    passed = [f"{others} files in the folders hold something else than trajectories, and were passed over"]
-    return notes + (passed if others else [])
+    what = "1 file in the folders holds" if others == 1 else f"{others:,} files in the folders hold"
+    return notes + ([f"{what} something else than trajectories, and nothing was read from there"] if others else [])
 
 
 def _nothing(problems: Sequence[Problem], paths: Sequence[PathLike]) -> InputError:
     if problems:
-        more = f" ({len(problems) - 1} more problems)" if len(problems) > 1 else ""
+        others = len(problems) - 1
+        more = f" ({others:,} more problem{'' if others == 1 else 's'})" if others else ""
         return InputError(f"there is no trajectory to analyse: {problems[0].sentence}{more}")
     named = ", ".join(str(path) for path in paths) or "nothing"
     return InputError(f"there is no trajectory to analyse in {named}")
@@ -282,11 +283,6 @@ def _finished(
     found = document(loaded, trajectories, verbose=verbose)
     for row, trajectory in zip(found["results"], trajectories, strict=True):
         row["propagation"] = propagation_row(trajectory, verbose=verbose)
-    unread = [_unread(one) for one in trajectories if any(turn.reason == proxy.UNREAD for turn in one.turns)]
+    unread = [problem for one in trajectories for problem in proxy.problems_of(one)]
     summary = summarise(trajectories, [*prepared.problems, *unread], prepared.notes, judging, seed=seed)
     return Result(summary, found, trajectories, None)
-
-
-def _unread(trajectory: Trajectory) -> Problem:
-    detail = next(turn.detail for turn in trajectory.turns if turn.reason == proxy.UNREAD)
-    return Problem(trajectory.source, proxy.UNREAD, f"{trajectory.source}: simulation {trajectory.id}: {detail}")
