@@ -77,9 +77,6 @@ def test_one_run_turn_by_turn(log: Path) -> None:
     assert "0.1000  0.9048  't0'" in done.stdout
     other = howsure("trajectories", log, "--detailed", "--simulation", 2)
     assert "Simulation ID: sim_124" in other.stdout
-    wrong = howsure("trajectories", log, "--detailed", "--simulation", 3)
-    assert wrong.returncode == 2
-    assert "--simulation must be 1 to 2, not 3" in wrong.stderr
 
 
 def test_output_and_json_are_data(log: Path, tmp_path: Path) -> None:
@@ -122,6 +119,12 @@ def test_bad_files_among_good_ones(log: Path, tmp_path: Path) -> None:
         (["log.json", "--watch", "tool"], "--watch must be one of agent, user, overall"),
         (["log.json", "--detector", "x"], "--detector must be one of"),
         (["log.json", "--plot", "x.svg"], "give at least one --policy"),
+        (["log.json", "--policy", "a:1:1", "--policy", "a:2:1"], "names of their own"),
+        (["log.json", "--policy", "a:1e308:1"], "must lie between 0 and 1e+100"),
+        (["log.json", "--failure-cost", "inf"], "--failure-cost must be 0 or more and at most"),
+        (["log.json", "--output", "log.json"], "is one of the logs, which it would overwrite"),
+        (["log.json", "--output", "."], "is a folder: name a file in it"),
+        (["log.json", "--detailed", "--simulation", "3"], "--simulation must be 1 to 2, not 3"),
         (["log.json", "--plot", "x.txt", "--policy", "a:1:1"], "must end in .svg or .png"),
         (["log.json", "--jobs", "0"], "--jobs must be at least 1"),
         (["log.json", "--score-with", "nonsense"], "nonsense"),
@@ -149,14 +152,15 @@ def test_interventions_and_their_curve(tmp_path: Path) -> None:
     ]
     log = put(tmp_path / "log.json", results(*made))
     plot = tmp_path / "saved.svg"
-    policies = ("--policy", "confirm:1:0.5", "--policy", "handover:10:0.9", "--failure-cost", "50")
+    policies = ("--policy", "_$confirm\x01$:1:0.5", "--policy", "handover:10:0.9", "--failure-cost", "50")
     done = howsure("trajectories", log, *policies, "--detector", "threshold", "--plot", plot)
     assert done.returncode == 0, done.stderr
     assert "failures caught" in done.stdout
-    assert "confirm (cost 1, rescues 50.0 %)" in done.stdout
+    assert "_$confirm␁$ (cost 1, rescues 50.0 %)" in done.stdout
     rows = [line.split() for line in done.stdout.splitlines() if " random " in line]
     assert len(rows) == 2
     assert "failures avoided, expected" in plot.read_text()
+    assert "$confirm␁$" in plot.read_text()
 
 
 def test_nothing_is_judged_where_that_is_not_wanted(log: Path) -> None:
@@ -183,3 +187,47 @@ def test_hostile_text_moves_no_cursor(tmp_path: Path) -> None:
     done = howsure("trajectories", log, "--detailed", "--tokens")
     assert done.returncode == 0
     assert not set("\x1b\x07\u202e") & set(done.stdout)
+
+
+def test_narrow_terminals_cut_no_figure(tmp_path: Path) -> None:
+    import io
+
+    from rich.console import Console
+
+    from howsure import trajectories
+    from howsure.report.trajectories import print_trajectories
+    from howsure.studies.trajectories import Judging, Policy
+
+    made = [
+        scored([0.5 + i / 40, 1.0], [0.1] * 3, id=f"s{i}", task_id=f"t{i}", reward_info={"reward": float(i % 3 > 0)})
+        for i in range(60)
+    ]
+    judging = Judging(policies=(Policy("confirm", 1.0, 0.5),), failure_cost=50.0)
+    found = trajectories(put(tmp_path / "log.json", results(*made)), judging=judging)
+    shown = {}
+    for width in (80, 200):
+        page = io.StringIO()
+        print_trajectories(Console(file=page, width=width), found.summary, found.document, None)
+        shown[width] = page.getvalue()
+        assert not [line for line in page.getvalue().splitlines() if "…" in line]
+    tables = [
+        line for line in shown[80].splitlines() if line.startswith(("agent ", "overall ", "threshold ", "  alarm"))
+    ]
+    assert len(tables) >= 14
+    assert max(map(len, tables)) <= 80
+    assert "AUROC (chance 0.500)" in shown[200]
+
+
+def test_nothing_from_outside_floods_the_terminal(tmp_path: Path) -> None:
+    bad = "x" * 10_000
+    runs = [simulation([message("user", "a", "b"), {"role": bad + str(i)}], id=bad, task_id=bad) for i in range(30)]
+    runs.append(simulation(None, id=bad))
+    runs.append(simulation([message("user", bad, *[-0.5] * 500)], id=bad))
+    runs[-1]["messages"][0]["raw_data"]["choices"][0]["logprobs"]["content"][0]["token"] = bad
+    for i in range(14):
+        info = {"agent_info": {"llm": f"{bad}{i}"}, "environment_info": {"domain_name": bad}}
+        put(tmp_path / f"{i}.json", results(*runs, info=info))
+    done = howsure("trajectories", tmp_path, "--detailed", "--simulation", 32, "--tokens", "--verbose")
+    assert done.returncode == 1, done.stderr[-2000:]
+    assert len(done.stdout) < 60_000
+    assert "... and 4 more groups; --json lists them" in done.stdout

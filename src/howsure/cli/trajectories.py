@@ -98,14 +98,18 @@ def trajectories(
 ) -> int:
     """How sure agent and user were, turn by turn, and whether they should have been.
 
-    Uncertainty of a turn is the mean of −ln p over its tokens, in nats. It is propagated over the run (SAUP), compared
-    with the rewards in the logs, turned into alarms on tasks that these were not fitted on, and, with --policy, into
-    interventions that are replayed. A turn without log-probabilities has no score, and is counted.
+    Uncertainty of a turn is the mean of −ln p over its tokens, in nats. It is
+    propagated over the run (SAUP), compared with the rewards in the logs, turned
+    into alarms on tasks that these were not fitted on, and, with --policy, into
+    interventions that are replayed. A turn without log-probabilities has no
+    score, and is counted.
 
     Example: howsure trajectories results.json --output uncertainty.json
     """
     from howsure.report.console import remarks
+    from howsure.report.plots import plot_interventions
     from howsure.report.progress import progress_for
+    from howsure.runs.files import to_json, write_atomic
     from howsure.studies.trajectories import Judging, carry_out, prepare
     from howsure.studies.trajectories.intervention import parse_policy
 
@@ -136,6 +140,7 @@ def trajectories(
         announce=common.announcer(quiet),
     )
     try:
+        _check_against(prepared, output, simulation if detailed else None)
         if dry_run:
             return common.print_plan(prepared.cost(), as_json)
         folder = common.run_folder(out, "trajectories", quiet) if out is not None or prepared.takes_long else None
@@ -150,8 +155,12 @@ def trajectories(
         )
     finally:
         prepared.close()
-    _write(found, output, plot)
-    return _report(found, as_json, simulation if detailed else None)
+    if output is not None:
+        write_atomic(output, to_json(found.document, indent=2) + b"\n")
+    _print(found, as_json, simulation if detailed else None)
+    if plot is not None:
+        plot_interventions(found.summary["groups"], plot)
+    return common.SOME_FAILED if found.failed else common.DONE
 
 
 def _check_outputs(output: Path | None, plot: Path | None, policies: tuple[Any, ...]) -> None:
@@ -161,34 +170,34 @@ def _check_outputs(output: Path | None, plot: Path | None, policies: tuple[Any, 
 
     if output is not None and not output.parent.is_dir():
         raise InputError(f"--output {output}: there is no folder {output.parent}; make it first")
+    if output is not None and output.is_dir():
+        raise InputError(f"--output {output} is a folder: name a file in it, such as {output / 'uncertainty.json'}")
     if plot is not None:
         check_plot(plot)
         if not policies:
             raise InputError("--plot draws what interventions save: give at least one --policy, such as confirm:1:0.3")
 
 
-def _write(found: Any, output: Path | None, plot: Path | None) -> None:
-    from howsure.runs.files import to_json, write_atomic
-
-    if output is not None:
-        write_atomic(output, to_json(found.document, indent=2) + b"\n")
-    if plot is not None:
-        from howsure.report.plots import plot_interventions
-
-        plot_interventions(found.summary["groups"], plot)
-
-
-def _report(found: Any, as_json: bool, simulation: int | None) -> int:
+def _check_against(prepared: Any, output: Path | None, simulation: int | None) -> None:
+    """Whether what is asked for fits what was read, before any work is done for it."""
     from howsure.errors import InputError
+
+    count = len(prepared.trajectories)
+    if simulation is not None and not 1 <= simulation <= count:
+        raise InputError(f"--simulation must be 1 to {count}, not {simulation}")
+    if output is not None and output.exists():
+        for reading in prepared.readings:
+            if output.samefile(reading.source.path):
+                raise InputError(f"--output {output} is one of the logs, which it would overwrite: choose another name")
+
+
+def _print(found: Any, as_json: bool, simulation: int | None) -> None:
     from howsure.report.console import output
     from howsure.report.trajectories import print_detailed, print_trajectories
 
     if as_json:
         common.print_json(found.summary)
-    else:
-        print_trajectories(output(), found.summary, found.document, found.run)
-    if simulation is not None and not as_json:
-        if not 1 <= simulation <= len(found.document["results"]):
-            raise InputError(f"--simulation must be 1 to {len(found.document['results'])}, not {simulation}")
+        return
+    print_trajectories(output(), found.summary, found.document, found.run)
+    if simulation is not None:
         print_detailed(output(), found.document["results"], simulation)
-    return common.SOME_FAILED if found.failed else common.DONE
