@@ -270,6 +270,17 @@ def test_what_is_no_number_is_named(bad: float) -> None:
     assert "logprobs.content[1].logprob" in loaded.problems[0].sentence
 
 
+def test_words_that_look_like_no_numbers_stay_words() -> None:
+    talk = simulation(
+        [message("user", 'NaN "NaN, -Infinity" \\', -0.5, math.nan), message("assistant", "Infinity", -1.0)]
+    )
+    loaded = read([talk | {"reward_info": {"reward": math.nan}}])
+    (found,) = loaded.trajectories
+    assert [turn.content for turn in found.turns] == ['NaN "NaN, -Infinity" \\', "Infinity"]
+    assert scores(found) == [None, 1.0]
+    assert all("NaN or Infinity stands where a number should" in problem.sentence for problem in loaded.problems)
+
+
 def test_minus_infinity_is_probability_zero() -> None:
     found = only([simulation([message("user", "so", -0.5, -math.inf), message("assistant", "Yes", -0.5)])])
     assert scores(found) == [math.inf, 0.5]

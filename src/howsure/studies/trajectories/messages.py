@@ -298,7 +298,9 @@ def _decoded(data: bytes, decode: Callable[[bytes], T]) -> T:
 
 
 def _about_numbers(why: str) -> str:
-    return why.replace("Expected `float`, got `str`", "NaN or Infinity stands where a number should")
+    for expected in ("`float`", "`float | null`"):
+        why = why.replace(f"Expected {expected}, got `str`", "NaN or Infinity stands where a number should")
+    return why
 
 
 @contextmanager
