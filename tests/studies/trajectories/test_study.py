@@ -17,6 +17,7 @@ from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Capability, ConversationCost, Failure, Message, Model, Rolling
 from howsure.studies.trajectories import Judging, Policy
+from howsure.studies.trajectories.distances import _answered
 from howsure.studies.trajectories.proxy import conversation_of
 from howsure.studies.trajectories.tau2 import read_tau2
 from trajectory_logs import call, greeting, message, results, scored, simulation
@@ -327,6 +328,15 @@ def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
     assert howsure.trajectories(log).summary == found.summary
 
 
+def test_names_that_end_lines_break_no_table(tmp_path: Path) -> None:
+    odd = 'a\rb\nc,"d\x00'
+    put(tmp_path / "a.json", results(scored([1.0], [1.0], id=odd, task_id=odd)))
+    howsure.trajectories(tmp_path / "a.json", out=tmp_path / "run")
+    for name, count in (("turns.csv", 2), ("trajectories.csv", 1)):
+        rows = list(csv.DictReader((tmp_path / "run" / name).open(newline="")))
+        assert [row["simulation_id"] for row in rows] == ['a\\rb\nc,"d\x00'] * count
+
+
 def talks(count: int = 6) -> dict[str, Any]:
     return results(
         *[
@@ -480,6 +490,21 @@ def test_distances_weigh_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     expected = math.sqrt(((weights[0] * 2) ** 2 + (weights[1] * 3) ** 2) / 2)
     assert row["agent"]["distance"] == {"value": pytest.approx(expected), "turns": 2}
     assert row["user"]["distance"] == {"value": None, "turns": 0}
+
+
+def test_what_a_turn_answers_to_is_what_somebody_else_said_last() -> None:
+    talk = [
+        message("assistant", "one"),
+        message("assistant", "two"),
+        message("user", "three"),
+        {"role": "tool", "content": "four"},
+        {"role": "tool", "content": "five"},
+        message("user", "six"),
+        message("user", "seven"),
+        message("assistant", "eight"),
+    ]
+    (found,) = read_tau2(json.dumps([simulation(talk)]).encode(), "x").trajectories
+    assert _answered(found) == [None, None, "two", "five", "five", "seven"]
 
 
 def test_learned_weights_are_judged_where_there_are_distances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,8 +108,8 @@ def _near(both: Sequence[Tried], kind: str, seed: int) -> dict[str, Any] | None:
 
 def _is_near(run: Watched, kind: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """For each watched turn, whether it lies within a turn of a mark."""
-    places = np.arange(len(run.uncertainty))
-    return np.asarray((np.abs(places[:, None] - np.array(run.marks[kind])) <= NEAR_TURNS).any(axis=1))
+    around = np.add.outer(np.array(run.marks[kind]), np.arange(-NEAR_TURNS, NEAR_TURNS + 1)).ravel()
+    return np.isin(np.arange(len(run.uncertainty)), around)
 
 
 def _could_ring(run: Watched, verdict: Verdict) -> np.ndarray[Any, np.dtype[np.bool_]]:

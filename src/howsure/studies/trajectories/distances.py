@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from howsure.measures import inference_gap, inquiry_drift
 from howsure.models.embedding import SentenceEmbedder
-from howsure.studies.trajectories.turns import SCRIPTED, Trajectory, without_control_words
+from howsure.studies.trajectories.turns import SCRIPTED, Said, Trajectory, without_control_words
 
 Vectors = dict[str, NDArray[np.float64]]
 
@@ -57,11 +57,13 @@ def _texts(trajectory: Trajectory) -> list[str]:
 def _answered(trajectory: Trajectory) -> list[str | None]:
     """For each turn the last message before it that its own writer did not send."""
     found: list[str | None] = []
-    for place, said in enumerate(trajectory.said):
-        if said.turn is None:
-            continue
-        before = (other.text for other in reversed(trajectory.said[:place]) if other.role != said.role)
-        found.append(_spoken(next(before, "")))
+    last = other = Said("", "")  # the last message, and the last before it that somebody else sent
+    for said in trajectory.said:
+        if said.role != last.role:
+            other = last
+        if said.turn is not None:
+            found.append(_spoken(other.text))
+        last = said
     return found
 
 

@@ -221,15 +221,15 @@ def _detect(watched: Sequence[Watched], detector: str, judging: Judging, seed: i
 def watch(run: Trajectory, whose: str) -> Watched:
     """A run as a detector sees it: the turns of those who are watched, and where something went wrong."""
     turns = turns_of(run, whose)
-    numbers = [turn.number for turn in turns]
+    numbers = np.array([turn.number for turn in turns], dtype=np.int64)
+    places = np.searchsorted(numbers, [mark.turn for mark in run.marks], side="right") - 1
     marks: dict[str, set[int]] = {}
-    for mark in run.marks:
-        at = int(np.searchsorted(numbers, mark.turn, side="right")) - 1
+    for mark, at in zip(run.marks, places.tolist(), strict=True):
         if at >= 0:
             marks.setdefault(mark.kind, set()).add(at)
     return Watched(
         uncertainty=uncertainties(turns),
-        turns_after=np.array([len(run.turns) - number for number in numbers], dtype=np.int64),
+        turns_after=len(run.turns) - numbers,
         failed=bool(run.failed),
         task=task_of(run),
         marks={kind: tuple(sorted(places)) for kind, places in marks.items()},

@@ -60,5 +60,10 @@ def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     write_atomic(path, text.getvalue().encode("utf-8", errors="backslashreplace"))
+
+
+def _cell(value: Any) -> Any:
+    """A carriage return would end the line: Python's csv quotes only what its own lines end with."""
+    return value.replace("\r", "\\r") if isinstance(value, str) else value
