@@ -314,3 +314,10 @@ def test_numbers_as_python_writes_them() -> None:
     assert second.turns[0].uncertainty_nats == float("inf")
     assert (second.reward, second.reward_missing) == (None, "no_reward")
     assert "NaN or Infinity stands where a number should" in loaded.problems[0].sentence
+
+
+def test_numbers_without_their_tokens_can_be_read_with_tokens() -> None:
+    older = {"role": "assistant", "content": "ab", "logprobs": {"token_logprobs": [-1.0, -2.0], "tokens": ["a"]}}
+    loaded = read_chats(json.dumps({"messages": [older]}).encode(), "chats.jsonl", with_tokens=True)
+    (turn,) = loaded.trajectories[0].turns
+    assert (turn.uncertainty_nats, turn.tokens, loaded.problems) == (1.5, None, [])

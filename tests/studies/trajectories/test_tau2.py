@@ -84,6 +84,7 @@ def test_answers_of_the_completions_endpoint_and_refusals() -> None:
     )
     assert scores(only([simulation([older])])) == [1.5]
     assert [row["token"] for row in only([simulation([older])], with_tokens=True).turns[0].tokens or ()] == ["a", "b"]
+    assert only([simulation([older])]).turns[0].tokens is None
     refused = message("assistant", "No") | {
         "logprobs": {"content": None, "refusal": [{"token": "No", "logprob": -0.5}]}
     }
@@ -106,6 +107,7 @@ def test_forms_that_other_versions_may_write() -> None:
 def test_numbers_as_ids_and_missing_ones() -> None:
     found = only({"simulations": [{"id": 7, "task_id": 3, "messages": []}]})
     assert (found.id, found.task_id, found.trial) == ("7", "3", None)
+    assert only({"simulations": [{"id": "x", "messages": []}]}).task_id == "x"  # alone with its own task
     loaded = read([{"messages": []}, {"messages": []}])
     assert [one.task_id for one in loaded.trajectories] == ["simulation 0", "simulation 1"]
 

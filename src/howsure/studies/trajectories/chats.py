@@ -34,6 +34,7 @@ from howsure.studies.trajectories.messages import (
     logprobs_of,
     no_garbage_collection,
     opening_of,
+    spellings_of,
     text_of,
     values_of,
 )
@@ -232,17 +233,11 @@ def _said(message: Message, found: list[Token] | None, place: str, line: _Line, 
         content=content,
         calls=calls_of(_calls(message)),
         logprobs=values_of(found),
-        tokens=_spellings(found) if found and line.with_tokens else None,
+        tokens=spellings_of(found) if line.with_tokens else None,
         place=f"line {line.number:,}: {place}",
         missing=UNREADABLE if broken else SCRIPTED if scripted else None,
         faults=(TOOL_ERROR,) if message.error else (),
     )
-
-
-def _spellings(found: Sequence[Token]) -> list[str] | None:
-    """None where any is unknown: nobody could tell the others' places."""
-    known = [token.token for token in found if token.token is not None]
-    return known if len(known) == len(found) else None
 
 
 def _text(message: Message) -> str:

@@ -129,7 +129,11 @@ def values_of(found: Sequence[Any] | None) -> Array | None:
 
 
 def spellings_of(found: Sequence[Any] | None) -> list[str] | None:
-    return [token.token for token in found] if found and isinstance(found[0], Spelled) else None
+    """The words of tokens; None where any is unknown: nobody could tell the others' places."""
+    if not found or isinstance(found[0], Number):
+        return None
+    known = [token.token for token in found if token.token is not None]
+    return known if len(known) == len(found) else None
 
 
 # -- calls of tools ------------------------------------------------------------------------------------------------

@@ -158,7 +158,11 @@ def read_tau2(data: bytes, source: str, *, with_tokens: bool = False, about: Fil
         file, losses, problems = _decode(data, source, Spelled if with_tokens else Number)
         if file is None:
             return Loaded(source, len(data), None, [], problems or [_no_simulations(source)])
-        return _loaded(file, about or file, losses, problems, source, len(data))
+        loaded = _loaded(file, about or file, losses, problems, source, len(data))
+    if not with_tokens:
+        for turn in (turn for one in loaded.trajectories for turn in one.turns):
+            turn.tokens = None  # the older form of log-probabilities has the spellings beside them, wanted or not
+    return loaded
 
 
 def read_about(data: bytes, source: str) -> tuple[File[Any] | None, list[Problem]]:
@@ -262,11 +266,12 @@ def _trajectory(
     source: str,
 ) -> tuple[Trajectory, list[Draft]]:
     info = about.info
+    name = str(simulation.id) if simulation.id is not None else f"simulation {index}"
     trajectory = Trajectory(
         source=source,
         index=index,
-        id=str(simulation.id) if simulation.id is not None else f"simulation {index}",
-        task_id=str(simulation.task_id) if simulation.task_id is not None else f"simulation {index}",
+        id=name,
+        task_id=str(simulation.task_id) if simulation.task_id is not None else name,
         trial=simulation.trial,
         domain=info.environment_info.domain_name if info and info.environment_info else None,
         agent=info.agent_info.llm if info and info.agent_info else None,
