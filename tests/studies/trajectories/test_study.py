@@ -292,6 +292,17 @@ def test_marks_before_the_first_watched_turn_are_counted(tmp_path: Path) -> None
         assert group["breakdown"]["marks_before_watch"] == before
 
 
+def test_a_set_in_parts_is_named_by_its_time(tmp_path: Path) -> None:
+    put(tmp_path / "here" / "results.json", {"timestamp": "2025-11-06", "simulation_index": []})
+    for name in "ab":
+        put(tmp_path / "here" / "simulations" / f"{name}.json", scored([1.0], [1.0], id=name, task_id=name))
+    assert howsure.trajectories(tmp_path / "here").document["metadata"]["source_file"] == "2025-11-06"
+    log = put(tmp_path / "other.json", results(scored([1.0], [1.0])))
+    both = howsure.trajectories([tmp_path / "here", log]).document["metadata"]
+    assert both["source_file"] == "here, other.json"
+    assert len(both["source_files"]) == 3
+
+
 def test_copies_of_a_run_are_told(tmp_path: Path) -> None:
     runs = results(scored([1.0], [1.0], id="a"), scored([1.0], [1.0], id="b"))
     put(tmp_path / "a.json", runs)

@@ -22,12 +22,9 @@ PREVIEW_CHARACTERS = 100
 
 def document(loaded: Sequence[Loaded], trajectories: Sequence[Trajectory], *, verbose: bool = False) -> dict[str, Any]:
     """Everything that was read, as JSON-safe data; `verbose` adds the statistics of each turn."""
-    stamps = {one.timestamp for one in loaded if one.trajectories and one.timestamp}
-    names = [Path(one.source).name for one in loaded if one.trajectories]
-    source = stamps.pop() if len(stamps) == 1 and len(names) == 1 else ", ".join(names)
     return {
         "metadata": {
-            "source_file": source,
+            "source_file": _source([one for one in loaded if one.trajectories]),
             "total_simulations": len(trajectories),
             "source_files": [one.source for one in loaded if one.trajectories],
             "coverage": coverage(trajectories).text,
@@ -35,6 +32,14 @@ def document(loaded: Sequence[Loaded], trajectories: Sequence[Trajectory], *, ve
         },
         "results": [simulation_row(trajectory, verbose=verbose) for trajectory in trajectories],
     }
+
+
+def _source(loaded: Sequence[Loaded]) -> str:
+    """The time stamp of one set of results, in one file or in parts; otherwise the names of the sets."""
+    sets = dict.fromkeys(one.trajectories[0].set_name or one.source for one in loaded)
+    stamps = {one.timestamp for one in loaded}
+    stamp = stamps.pop() if len(sets) == len(stamps) == 1 else None
+    return stamp or ", ".join(Path(name).name for name in sets)
 
 
 def simulation_row(trajectory: Trajectory, *, verbose: bool = False) -> dict[str, Any]:
