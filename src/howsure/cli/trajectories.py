@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -185,10 +186,9 @@ def _check_against(prepared: Any, output: Path | None, simulation: int | None) -
     count = len(prepared.trajectories)
     if simulation is not None and not 1 <= simulation <= count:
         raise InputError(f"--simulation must be 1 to {count}, not {simulation}")
-    if output is not None and output.exists():
-        for reading in prepared.readings:
-            if output.samefile(reading.source.path):
-                raise InputError(f"--output {output} is one of the logs, which it would overwrite: choose another name")
+    logs = {path for reading in prepared.readings for path in (reading.source.path, reading.source.about) if path}
+    if output is not None and os.path.realpath(output) in map(os.path.realpath, logs):
+        raise InputError(f"--output {output} is one of the logs, which it would overwrite: choose another name")
 
 
 def _print(found: Any, as_json: bool, simulation: int | None) -> None:
