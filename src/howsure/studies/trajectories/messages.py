@@ -213,7 +213,7 @@ class Spoken(NamedTuple):
 
 
 def is_greeting(role: str, content: str) -> bool:
-    return role == "assistant" and content.strip() == GREETING
+    return role == "assistant" and GREETING in content and content.strip() == GREETING
 
 
 def fill(trajectory: Trajectory, messages: Iterable[Spoken | None]) -> list[Draft]:

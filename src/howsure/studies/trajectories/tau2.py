@@ -7,12 +7,14 @@ passed over without becoming objects. τ² itself is not needed (PyPI's `tau2` i
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic
 
 import msgspec
 
+from howsure.studies.trajectories.contents import Buffer
 from howsure.studies.trajectories.lenient import Loss, Path, decode_leniently, place_of
 from howsure.studies.trajectories.messages import (
     FORMAT_ERROR,
@@ -50,7 +52,7 @@ from howsure.studies.trajectories.turns import (
     settle,
 )
 
-NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded", "unexpected_error"})
+NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded"})
 """Ends of runs that never came to anything that could be judged; τ² leaves them out of its own figures."""
 
 EVIDENCE = frozenset({"content", "tool_calls", "logprobs", "raw_data"})
@@ -149,7 +151,7 @@ class Listed(msgspec.Struct, Generic[TokenT]):
     simulations: list[Simulation[TokenT]]
 
 
-def read_tau2(data: bytes, source: str, *, with_tokens: bool = False, about: File[Any] | None = None) -> Loaded:
+def read_tau2(data: Buffer, source: str, *, with_tokens: bool = False, about: File[Any] | None = None) -> Loaded:
     """All simulations of one file; `about` has the info and the tasks of a folder that this file is one part of.
 
     Whatever is damaged is left out with a sentence, and the rest is read.
@@ -165,7 +167,7 @@ def read_tau2(data: bytes, source: str, *, with_tokens: bool = False, about: Fil
     return loaded
 
 
-def read_about(data: bytes, source: str) -> tuple[File[Any] | None, list[Problem]]:
+def read_about(data: Buffer, source: str) -> tuple[File[Any] | None, list[Problem]]:
     """What a folder's results.json says about all simulations beside it."""
     file, losses, problems = _decode(data, source, Number)
     return file, problems + about_losses(losses, source)
@@ -174,8 +176,23 @@ def read_about(data: bytes, source: str) -> tuple[File[Any] | None, list[Problem
 # -- decoding ------------------------------------------------------------------------------------------------------
 
 
-def _decode(data: bytes, source: str, token: Any) -> tuple[File[Any] | None, list[Loss], list[Problem]]:
+def _decode(data: Buffer, source: str, token: Any) -> tuple[File[Any] | None, list[Loss], list[Problem]]:
     """The file as far as it can be read, what was lost of it, or the sentence why there is nothing."""
+    sound = _sound(data, token)
+    return (sound, [], []) if sound is not None else _mended(bytes(data), source, token)
+
+
+def _sound(data: Buffer, token: Any) -> File[Any] | None:
+    """A whole file of the usual shape in which nothing is wrong; None where it takes a closer look."""
+    if data[:LEADING_BYTES].lstrip()[:1] == b"{":
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found: File[Any] = msgspec.json.decode(data, type=File[token])
+            return found
+    return None
+
+
+def _mended(data: bytes, source: str, token: Any) -> tuple[File[Any] | None, list[Loss], list[Problem]]:
+    data = data.removeprefix(codecs.BOM_UTF8)
     if not data or data.isspace():
         return None, [], [about_file(source, "empty", f"is empty ({len(data)} bytes); delete it, or write it again")]
     try:
@@ -313,27 +330,29 @@ def _spoken(messages: Iterable[Message[Any] | None], path: Path, broken: set[str
             continue
         raw = message.raw_data if isinstance(message.raw_data, RawData) else None
         place, found = logprobs_of(message.logprobs, raw)
+        content = text_of(message.content)
+        scripted = raw is None and message.raw_data is None and is_greeting(message.role, content)
         yield Spoken(
-            role=message.role,
-            content=text_of(message.content),
-            calls=calls_of(message.tool_calls),
-            logprobs=values_of(found),
-            tokens=spellings_of(found),
-            place=f"{head}[{i}]{place}",
-            missing=UNREADABLE if i in broken else SCRIPTED if _scripted(message) else None,
-            faults=_faults(message),
-            answers=[text_of(part.content) for part in message.tool_messages or () if part is not None],
+            message.role,
+            content,
+            calls_of(message.tool_calls),
+            values_of(found),
+            spellings_of(found),
+            f"{head}[{i}]{place}",
+            UNREADABLE if i in broken else SCRIPTED if scripted else None,
+            _faults(message),
+            [text_of(part.content) for part in message.tool_messages if part is not None]
+            if message.tool_messages
+            else (),
         )
-
-
-def _scripted(message: Message[Any]) -> bool:
-    return message.raw_data is None and is_greeting(message.role, text_of(message.content))
 
 
 # -- what is known to have gone wrong ------------------------------------------------------------------------------
 
 
 def _faults(message: Message[Any]) -> tuple[str, ...]:
+    if not (message.errors or message.error or message.tool_messages):
+        return ()
     ill_formed = message.role in ACTORS and bool(message.errors)
     failed = message.error or any(part is not None and part.error for part in message.tool_messages or ())
     return (FORMAT_ERROR,) * ill_formed + (TOOL_ERROR,) * bool(failed)

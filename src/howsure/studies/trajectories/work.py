@@ -171,25 +171,31 @@ def carry_out(
     check_seed(seed)
     if judging is not None:
         judging.check()
-    if out is None:
-        records = [sample for batch in _batches(prepared) for sample in _work(prepared, batch)]
-        return _finished(prepared, records, judging, verbose, seed)
-    writer = RunWriter(
-        out, _identity(prepared, seed), len(prepared.trajectories), source=_named(prepared), retry_failed=retry_failed
-    )
-    with writer:
-        ids = [_id(i) for i in range(len(prepared.trajectories))]
-        missing = [i for i in range(len(ids)) if ids[i] not in writer.done]
-        _load(prepared, missing)
-        work_through(
-            writer,
-            ids,
-            _batches(prepared),
-            lambda batch: _work(prepared, batch),
-            progress or NoProgress(),
-            "trajectories",
-        )
-        result = _finished(prepared, sorted(writer.samples, key=lambda sample: sample.index), judging, verbose, seed)
+    if out is not None:
+        return _into_run(prepared, out, judging, verbose, seed, retry_failed, progress or NoProgress())
+    for batch in _batches(prepared):
+        _work_out(prepared, batch)
+    return _finished(prepared, prepared.trajectories, judging, verbose, seed)
+
+
+def _into_run(
+    prepared: Prepared,
+    out: PathLike,
+    judging: Judging | None,
+    verbose: bool,
+    seed: int,
+    retry_failed: bool,
+    progress: Progress,
+) -> Result:
+    """The same, each trajectory written as soon as it is worked out, and judged by what was written."""
+    identity, ids = _identity(prepared, seed), [_id(i) for i in range(len(prepared.trajectories))]
+    with RunWriter(out, identity, len(ids), source=_named(prepared), retry_failed=retry_failed) as writer:
+        _load(prepared, [i for i, name in enumerate(ids) if name not in writer.done])
+        batches = _batches(prepared)
+        work_through(writer, ids, batches, lambda batch: _samples(prepared, batch), progress, "trajectories")
+        samples = sorted(writer.samples, key=lambda sample: sample.index)
+        written = [msgspec.convert(sample.result, Trajectory) for sample in samples]
+        result = _finished(prepared, written, judging, verbose, seed)
         write_atomic(writer.path / RESULTS, to_json(result.document, indent=2) + b"\n")
         write_tables(writer.path, result.trajectories)
         writer.finish(result.summary)
@@ -248,18 +254,23 @@ def _batches(prepared: Prepared) -> list[tuple[int, ...]]:
     return [*batches, tuple(batch)] if batch else batches
 
 
-def _work(prepared: Prepared, batch: tuple[int, ...]) -> list[Sample]:
-    """Some trajectories, worked out, each as a sample that holds all that is needed to judge it."""
+def _work_out(prepared: Prepared, batch: tuple[int, ...]) -> list[Trajectory]:
+    """Scores and distances for some trajectories, where these are wanted."""
     chosen = [prepared.trajectories[i] for i in batch]
     if prepared.model is not None:
         unscored = [one for one in chosen if proxy.needs_proxy(one)]
         proxy.score_with(unscored, prepared.model, prepared.rolling, with_tokens=prepared.options["tokens"])
     if prepared.embedder is not None:
         measure_distances(chosen, prepared.embedder)
-    return [_sample(i, one) for i, one in zip(batch, chosen, strict=True)]
+    return chosen
+
+
+def _samples(prepared: Prepared, batch: tuple[int, ...]) -> list[Sample]:
+    return [_sample(i, one) for i, one in zip(batch, _work_out(prepared, batch), strict=True)]
 
 
 def _sample(index: int, trajectory: Trajectory) -> Sample:
+    """A trajectory with all that is needed to judge it; what was said in it stays in the log."""
     kept = msgspec.structs.replace(trajectory, said=[], turns=[_shortened(turn) for turn in trajectory.turns])
     unread = next((turn for turn in trajectory.turns if turn.reason == proxy.UNREAD), None)
     return Sample(
@@ -276,9 +287,8 @@ def _shortened(turn: Any) -> Any:
 
 
 def _finished(
-    prepared: Prepared, samples: Sequence[Sample], judging: Judging | None, verbose: bool, seed: int
+    prepared: Prepared, trajectories: list[Trajectory], judging: Judging | None, verbose: bool, seed: int
 ) -> Result:
-    trajectories = [msgspec.convert(sample.result, Trajectory) for sample in samples]
     loaded = [reading.loaded for reading in prepared.readings]
     found = document(loaded, trajectories, verbose=verbose)
     for row, trajectory in zip(found["results"], trajectories, strict=True):
