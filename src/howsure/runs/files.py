@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
+import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,21 @@ def write_atomic(path: Path, content: bytes) -> None:
                 os.unlink(scratch)
             raise
         sync_folder(path.parent)
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
+    """A table with a line a row, in the columns given or in all that rows have; what a row has not is an empty cell."""
+    names = list(columns or dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, extrasaction="ignore", restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    write_atomic(path, text.getvalue().encode("utf-8", errors="backslashreplace"))
+
+
+def _cell(value: Any) -> Any:
+    """A carriage return would end the line: Python's csv quotes only what its own lines end with."""
+    return value.replace("\r", "\\r") if isinstance(value, str) else value
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from howsure.runs.files import write_atomic
+from howsure.runs.files import write_csv
 from howsure.studies.perplexity import judge
 
 TABLE = "documents.csv"
@@ -21,10 +19,9 @@ _COLUMNS = (
 
 def write_table(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """What is missing or infinite is an empty cell."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", restval="", lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        found = judge.figures(row["blocks"]) if row["reason"] is None else {}
-        writer.writerow({"document": row["document"], "reason": row["reason"]} | found)
-    write_atomic(folder / TABLE, text.getvalue().encode("utf-8"))
+    write_csv(folder / TABLE, [_row(row) for row in rows], _COLUMNS)
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    found = judge.figures(row["blocks"]) if row["reason"] is None else {}
+    return {"document": row["document"], "reason": row["reason"]} | found

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from howsure.runs.files import write_atomic
+from howsure.runs.files import write_csv
 from howsure.studies.trajectories.document import finite
 from howsure.studies.trajectories.scores import WHOSE, propagate
 from howsure.studies.trajectories.turns import Trajectory
@@ -18,8 +16,8 @@ TURNS, RUNS = "turns.csv", "trajectories.csv"
 
 def write_tables(folder: Path, trajectories: Sequence[Trajectory]) -> None:
     """What is missing or infinite is an empty cell; the reason stands beside it."""
-    _write(folder / TURNS, [row for one in trajectories for row in _turns(one)])
-    _write(folder / RUNS, [_run(one) for one in trajectories])
+    write_csv(folder / TURNS, [row for one in trajectories for row in _turns(one)])
+    write_csv(folder / RUNS, [_run(one) for one in trajectories])
 
 
 def _turns(one: Trajectory) -> Iterable[dict[str, Any]]:
@@ -53,17 +51,3 @@ def _run(one: Trajectory) -> dict[str, Any]:
     }
     scores = {f"{whose}_{name}": finite(s.value) for whose in WHOSE for name, s in propagate(one, whose).items()}
     return row | scores
-
-
-def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    write_atomic(path, text.getvalue().encode("utf-8", errors="backslashreplace"))
-
-
-def _cell(value: Any) -> Any:
-    """A carriage return would end the line: Python's csv quotes only what its own lines end with."""
-    return value.replace("\r", "\\r") if isinstance(value, str) else value
