@@ -252,34 +252,3 @@ def test_a_file_named_like_a_manifest_makes_no_run_of_a_folder(tmp_path: Path) -
     put(tmp_path / "run.json", {"some": "settings"})
     put(tmp_path / "a.json", [simulation(TALK, id="a")])
     assert ids(read(tmp_path)[0]) == ["a"]
-
-
-def test_a_large_file_is_read_as_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put(tmp_path / "a.json", results(scored([0.1, 0.7], [0.2], id="a")))
-    small = read(path, with_digests=True)
-    monkeypatch.setattr("howsure.studies.trajectories.contents.LARGE_FROM_BYTES", 1)
-    assert read(path, with_digests=True) == small
-    put(tmp_path / "b.json", path.read_text()[:-5])
-    assert "no whole JSON file" in read(tmp_path / "b.json")[1][0]
-    put(tmp_path / "c.json", "")
-    assert "is empty (0 bytes)" in read(tmp_path / "c.json")[1][0]
-
-
-@pytest.mark.parametrize("size", [10, 100_000])
-def test_a_file_that_changes_while_it_is_read_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    from howsure.studies.trajectories import contents
-
-    monkeypatch.setattr(contents, "LARGE_FROM_BYTES", 1)
-    path = put(tmp_path / "a.json", "y" * size)
-    real = Path.stat
-    sizes = iter([1000])
-
-    def before(self: Path, **options: Any) -> Any:
-        found = real(self, **options)
-        changed = next(sizes, None)
-        return found if changed is None else type("Status", (), {"st_size": changed})()
-
-    monkeypatch.setattr(Path, "stat", before)
-    assert contents.contents(path) == b"y" * size

@@ -7,6 +7,7 @@ stops the others: it becomes a sentence.
 
 from __future__ import annotations
 
+import codecs
 import glob
 import hashlib
 import multiprocessing
@@ -22,7 +23,6 @@ from typing import Any, NamedTuple
 from howsure.errors import HowsureError, InputError
 from howsure.runs.folder import MANIFEST, SAMPLES
 from howsure.studies.trajectories.chats import read_chats
-from howsure.studies.trajectories.contents import Buffer, contents
 from howsure.studies.trajectories.messages import about_file
 from howsure.studies.trajectories.tau2 import NO_SIMULATIONS, read_about, read_tau2
 from howsure.studies.trajectories.turns import Loaded, Problem
@@ -100,7 +100,7 @@ def read_source(source: Source, *, with_tokens: bool = False, with_digest: bool 
 def _read_source(source: Source, with_tokens: bool, with_digest: bool) -> Reading:
     name = shown_name(source.path)
     try:
-        data = _contents_of(source.path)
+        data = _bytes_of(source.path)
         digest = _digest(source, data) if with_digest else b""
         return Reading(source, _loaded(source, name, data, with_tokens), digest)
     except OSError as error:
@@ -117,16 +117,18 @@ def shown_name(path: PathLike) -> str:
     return os.fsencode(path).decode("utf-8", errors="backslashreplace")
 
 
-def _contents_of(path: Path) -> Buffer:
-    """The content of a file; a pipe in a folder may never have a writer, and a device no end."""
-    if stat.S_ISREG(path.stat().st_mode):
-        return contents(path)
-    if not str(path).startswith(OPENED_BY_THE_SHELL):
+def _bytes_of(path: Path) -> bytes:
+    """The content of a file; a pipe in a folder may never have a writer, and a device no end.
+
+    It is copied and not mapped, though that would be faster: a file that somebody rewrites meanwhile, as a run does
+    with its results, would end the process.
+    """
+    if not stat.S_ISREG(path.stat().st_mode) and not str(path).startswith(OPENED_BY_THE_SHELL):
         raise InputError("it is no file but a pipe or a device; write what comes out of it to a file")
     return path.read_bytes()
 
 
-def _digest(source: Source, data: Buffer) -> bytes:
+def _digest(source: Source, data: bytes) -> bytes:
     """Of all that the trajectories of a file are made of: a part of a set knows its domain and task from elsewhere."""
     found = hashlib.sha256(data)
     if source.about is not None:
@@ -134,15 +136,15 @@ def _digest(source: Source, data: Buffer) -> bytes:
     return found.digest()
 
 
-def _loaded(source: Source, name: str, data: Buffer, with_tokens: bool) -> Loaded:
+def _loaded(source: Source, name: str, data: bytes, with_tokens: bool) -> Loaded:
     if source.path.suffix.lower() in INSPECT:
         from howsure.studies.trajectories.inspect_logs import read_inspect
 
         return read_inspect(source.path, name, with_tokens=with_tokens)
     if source.path.suffix.lower() in CHATS:
-        return read_chats(bytes(data), name, with_tokens=with_tokens)
+        return read_chats(data, name, with_tokens=with_tokens)
     about = _about(source.about)[0] if source.about is not None else None
-    loaded = read_tau2(data, name, with_tokens=with_tokens, about=about)
+    loaded = read_tau2(data.removeprefix(codecs.BOM_UTF8), name, with_tokens=with_tokens, about=about)
     if not source.named and {problem.reason for problem in loaded.problems} == {NO_SIMULATIONS}:
         return Loaded(name, len(data), None, [], [], passed_over="no results of τ²-bench")
     return loaded

@@ -7,14 +7,12 @@ passed over without becoming objects. τ² itself is not needed (PyPI's `tau2` i
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic
 
 import msgspec
 
-from howsure.studies.trajectories.contents import Buffer
 from howsure.studies.trajectories.lenient import Loss, Path, decode_leniently, place_of
 from howsure.studies.trajectories.messages import (
     FORMAT_ERROR,
@@ -151,7 +149,7 @@ class Listed(msgspec.Struct, Generic[TokenT]):
     simulations: list[Simulation[TokenT]]
 
 
-def read_tau2(data: Buffer, source: str, *, with_tokens: bool = False, about: File[Any] | None = None) -> Loaded:
+def read_tau2(data: bytes, source: str, *, with_tokens: bool = False, about: File[Any] | None = None) -> Loaded:
     """All simulations of one file; `about` has the info and the tasks of a folder that this file is one part of.
 
     Whatever is damaged is left out with a sentence, and the rest is read.
@@ -167,7 +165,7 @@ def read_tau2(data: Buffer, source: str, *, with_tokens: bool = False, about: Fi
     return loaded
 
 
-def read_about(data: Buffer, source: str) -> tuple[File[Any] | None, list[Problem]]:
+def read_about(data: bytes, source: str) -> tuple[File[Any] | None, list[Problem]]:
     """What a folder's results.json says about all simulations beside it."""
     file, losses, problems = _decode(data, source, Number)
     return file, problems + about_losses(losses, source)
@@ -176,23 +174,8 @@ def read_about(data: Buffer, source: str) -> tuple[File[Any] | None, list[Proble
 # -- decoding ------------------------------------------------------------------------------------------------------
 
 
-def _decode(data: Buffer, source: str, token: Any) -> tuple[File[Any] | None, list[Loss], list[Problem]]:
+def _decode(data: bytes, source: str, token: Any) -> tuple[File[Any] | None, list[Loss], list[Problem]]:
     """The file as far as it can be read, what was lost of it, or the sentence why there is nothing."""
-    sound = _sound(data, token)
-    return (sound, [], []) if sound is not None else _mended(bytes(data), source, token)
-
-
-def _sound(data: Buffer, token: Any) -> File[Any] | None:
-    """A whole file of the usual shape in which nothing is wrong; None where it takes a closer look."""
-    if data[:LEADING_BYTES].lstrip()[:1] == b"{":
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            found: File[Any] = msgspec.json.decode(data, type=File[token])
-            return found
-    return None
-
-
-def _mended(data: bytes, source: str, token: Any) -> tuple[File[Any] | None, list[Loss], list[Problem]]:
-    data = data.removeprefix(codecs.BOM_UTF8)
     if not data or data.isspace():
         return None, [], [about_file(source, "empty", f"is empty ({len(data)} bytes); delete it, or write it again")]
     try:
@@ -331,20 +314,21 @@ def _spoken(messages: Iterable[Message[Any] | None], path: Path, broken: set[str
         raw = message.raw_data if isinstance(message.raw_data, RawData) else None
         place, found = logprobs_of(message.logprobs, raw)
         content = text_of(message.content)
-        scripted = raw is None and message.raw_data is None and is_greeting(message.role, content)
-        yield Spoken(
-            message.role,
-            content,
-            calls_of(message.tool_calls),
-            values_of(found),
-            spellings_of(found),
-            f"{head}[{i}]{place}",
-            UNREADABLE if i in broken else SCRIPTED if scripted else None,
-            _faults(message),
-            [text_of(part.content) for part in message.tool_messages if part is not None]
-            if message.tool_messages
-            else (),
+        scripted = message.raw_data is None and is_greeting(message.role, content)
+        spoken = Spoken(
+            role=message.role,
+            content=content,
+            calls=calls_of(message.tool_calls),
+            logprobs=values_of(found),
+            tokens=spellings_of(found),
+            place=f"{head}[{i}]{place}",
+            missing=UNREADABLE if i in broken else SCRIPTED if scripted else None,
+            faults=_faults(message),
+            answers=[text_of(part.content) for part in message.tool_messages or () if part is not None],
         )
+        if found:
+            found.clear()  # the numbers are in an array now; ten million of these objects take more room than that
+        yield spoken
 
 
 # -- what is known to have gone wrong ------------------------------------------------------------------------------
