@@ -13,7 +13,6 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,21 +56,9 @@ def _case(name: str, folder: Any, indent: int | None, base: int) -> Case:
     size = path.stat().st_size
     notes = {
         "bytes": f"{size:,}",
-        "MB a second": f"{size / 1e6 / _best_of(ours):.0f} (best of 5)",
         "peak memory": f"{(_peak_bytes(path) - base) / size:.2f} of the file",
     }
     return Case(name, {"howsure": ours, "json.load and a loop": theirs}, notes)
-
-
-def _best_of(work: Callable[[], Any], rounds: int = 5) -> float:
-    import time
-
-    seconds = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
 
 
 def _peak_bytes(path: Path) -> int:
