@@ -159,7 +159,7 @@ def _shortened(text: str) -> str:
 def _notes(log: Any, there: int, scorers: tuple[str, ...], source: str) -> list[str]:
     """What whoever reads the figures should know about all of the log."""
     notes = []
-    if log.status != "success":
+    if there and log.status != "success":
         what = f"is of a run that did not finish (status {log.status}); the {there:,} samples that it holds are read"
         notes.append(f"{source} {what}")
     if len(scorers) > 1:
@@ -169,12 +169,13 @@ def _notes(log: Any, there: int, scorers: tuple[str, ...], source: str) -> list[
 
 
 def _missing(log: Any, there: int, source: str) -> list[Problem]:
-    """Samples that a finished run should have left in its log."""
-    expected = log.results.total_samples if log.results is not None else 0
-    if log.status != "success" or (there and there >= expected):
-        return []
+    """Samples that should be in the log: some at least, and of a finished run all."""
     if not there:
-        return [about_file(source, "no_samples", "holds no samples; run Inspect without --no-log-samples")]
+        remedy = "let the run finish, without --no-log-samples; if it has, the file is damaged"
+        return [about_file(source, "no_samples", f"holds no samples (status {log.status}); {remedy}")]
+    expected = log.results.total_samples if log.results is not None else 0
+    if log.status != "success" or there >= expected:
+        return []
     what = f"is of a run with {expected:,} samples, but holds only {there:,}; the others are missing"
     return [about_file(source, "missing_samples", what)]
 
