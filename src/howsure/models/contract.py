@@ -7,6 +7,7 @@ passes only. A back end is one file that subclasses `Model` and implements eithe
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,11 +30,12 @@ class Capability(StrEnum):
     SCORE = "score"
 
 
-class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One message of a conversation, in the form that every chat API shares."""
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One message of a conversation, in the form that every chat API shares; its images stand before its text."""
 
     role: str
     content: str
+    images: tuple[Picture, ...] = ()
 
 
 class ScoreItem(NamedTuple):
@@ -299,16 +301,24 @@ class Model(ABC):
             "take smollm2, or hf:<a chat model>"
         )
 
+    def check_logprobs(self, top_logprobs: int = 5) -> None:  # noqa: B027 - weights at hand always give them
+        """Raise in one sentence, before any work, unless answers will come with the log-probabilities of tokens."""
+
     def generate(
         self,
         conversations: Iterable[Conversation],
         *,
         max_tokens: int = 256,
         temperature: float = 0.0,
-        top_logprobs: int = 5,
+        top_logprobs: int | None = 5,
         seed: int = 0,
+        answer_schema: Mapping[str, Any] | None = None,
     ) -> list[Answer]:
-        """One answer for each conversation, in order; a conversation that fails has its reason in it."""
+        """One answer for each conversation, in order; a conversation that fails has its reason in it.
+
+        `top_logprobs` None asks for no log-probabilities at all. `answer_schema` is a JSON Schema that a server holds
+        the answer to, where it can; weights on this machine write freely, so the conversation has to ask for the form.
+        """
         raise self._lacks(Capability.GENERATE, "generate")
 
 
@@ -324,7 +334,7 @@ def as_messages(conversation: Conversation) -> list[Message]:
     if isinstance(conversation, str):
         return [Message("user", conversation)]
     try:
-        messages = [m if isinstance(m, Message) else msgspec.convert(m, Message) for m in conversation]
+        messages = [m if isinstance(m, Message) else _as_message(m) for m in conversation]
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(
             f"a conversation is a text or a list of {{'role': …, 'content': …}} messages: {error}"
@@ -332,3 +342,14 @@ def as_messages(conversation: Conversation) -> list[Message]:
     if not messages:
         raise InputError("a conversation needs at least one message")
     return messages
+
+
+def _as_message(given: Mapping[str, Any]) -> Message:
+    """A message from outside; its images are paths."""
+    paths = given.get("images") if isinstance(given, Mapping) else None
+    if not paths:
+        return msgspec.convert(given, Message)
+    named = [paths] if isinstance(paths, str | os.PathLike) else paths
+    images = tuple(one if isinstance(one, Picture) else inspect_picture(one) for one in named)
+    plain = msgspec.convert({key: value for key, value in given.items() if key != "images"}, Message)
+    return msgspec.structs.replace(plain, images=images)

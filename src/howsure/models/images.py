@@ -25,19 +25,32 @@ READERS = 4
 
 
 class Picture(NamedTuple):
-    """An image file that was found good: where it lies, its size as shown, and what its bytes are."""
+    """An image that was found good: where it lies, its size as shown, and what its bytes are.
+
+    One that was made here, and need not lie anywhere, has its bytes in `content`; `path` is then only its name.
+    """
 
     path: str
     width: int
     height: int
     sha256: str
+    content: bytes | None = None
+
+    @classmethod
+    def made(cls, content: bytes, name: str, size: tuple[int, int]) -> Picture:
+        """An image that was made here, of this width and height."""
+        return cls(name, *size, hashlib.sha256(content).hexdigest(), content)
+
+    def read(self) -> bytes:
+        """The bytes of the file; raises where it is not what it was."""
+        content = _content(Path(self.path)) if self.content is None else self.content
+        if self.content is None and hashlib.sha256(content).hexdigest() != self.sha256:
+            raise UnusableImage(f"{self.path} has changed since it was checked")
+        return content
 
     def load(self) -> Any:
         """The pixels, as an RGB image of Pillow; raises where the file is not what it was."""
-        content = _content(Path(self.path))
-        if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise UnusableImage(f"{self.path} has changed since it was checked")
-        return _decode(content, self.path)
+        return _decode(self.read(), self.path)
 
 
 def inspect_picture(path: str | os.PathLike[str]) -> Picture:
