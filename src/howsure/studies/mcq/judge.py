@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from howsure.measures import bootstrap_mean, wilson_interval
 from howsure.runs import Sample
 from howsure.studies.mcq.columns import NORMALISATIONS, Columns, columns
-from howsure.studies.mcq.sureness import calibration, selective
 from howsure.studies.summary import Coverage, Figure, summary
+from howsure.studies.sureness import calibration, selective
 
 LEVEL = 0.95
 

@@ -1,4 +1,4 @@
-"""Should it be so sure? Confidence set against right and wrong, over the questions that were scored."""
+"""Should it be so sure? Confidence set against right and wrong, over the answers of which both are known."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import MissingExtra
 from howsure.measures import (
@@ -29,12 +29,17 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-def calibration(confidence: Floats, correct: Bools, *, level: float, seed: int) -> dict[str, Any] | None:
-    """Of the answers given with confidence c, is a share c right? None for no answers."""
+def calibration(
+    confidence: Floats, correct: Bools, *, level: float, seed: int, clusters: ArrayLike | None = None
+) -> dict[str, Any] | None:
+    """Of the answers given with confidence c, is a share c right? None for no answers.
+
+    Answers that hang together, such as the steps of an episode, are drawn together where `clusters` labels them.
+    """
     if not len(confidence):
         return None
     surplus = confidence - correct
-    interval = bootstrap_mean(surplus, level=level, seed=seed)
+    interval = bootstrap_mean(surplus, clusters=clusters, level=level, seed=seed)
     smooth, smooth_missing = _smooth(confidence, correct)
     return {
         "answers": len(confidence),
