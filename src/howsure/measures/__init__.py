@@ -9,6 +9,7 @@ from howsure.measures.calibration import (
     smooth_ece,
 )
 from howsure.measures.choices import ChoiceScores, NormalisedChoices, choice_scores, normalised_choices
+from howsure.measures.coherent import CoherentTrust, coherent_trust
 from howsure.measures.detectors import (
     Baseline,
     cusum,
@@ -73,6 +74,7 @@ __all__ = [
     "Baseline",
     "BlockEntropy",
     "ChoiceScores",
+    "CoherentTrust",
     "FiellerSet",
     "Final",
     "GaussianHMM",
@@ -104,6 +106,7 @@ __all__ = [
     "brier_score",
     "check_logprobs",
     "choice_scores",
+    "coherent_trust",
     "cosine_distance",
     "cross_entropy_nats",
     "cusum",
