@@ -1,5 +1,6 @@
 """Trust of one step and over many, and Fieller's set for the ratio."""
 
+import itertools
 import math
 
 import numpy as np
@@ -215,3 +216,72 @@ def test_identified_means_that_the_denominators_interval_leaves_out_zero(seed, m
     got = trust_over_steps(h_x, h_x - rng.normal(0.3, 0.2, 12), h_x - rng.normal(mean, 0.5, 12), seed=0, resamples=50)
     excluded = got.denominator_interval.low > 0 or got.denominator_interval.high < 0
     assert got.identified == excluded == (got.trust is not None)
+
+
+# -- against definitions written out -------------------------------------------------------------------------------
+
+
+def entropy_bits(*p):
+    return -sum(each * math.log2(each) for each in p if each > 0)
+
+
+def test_a_step_from_its_distributions_by_hand():
+    """Four directions: none known, two left, one at 7 to 1: 2 bits, 1 bit, 3 − (7/8) log2 7 bits."""
+    h_x, h_xs, h_xls = entropy_bits(*[0.25] * 4), entropy_bits(0.5, 0.5), entropy_bits(7 / 8, 1 / 8)
+    assert (h_x, h_xs) == (2.0, 1.0)
+    assert h_xls == pytest.approx(3 - 7 / 8 * math.log2(7), abs=1e-15)
+    assert trust(h_x, h_xs, h_xls) == pytest.approx(1 / (7 / 8 * math.log2(7) - 1), abs=1e-15)
+
+
+def test_the_unit_does_not_count():
+    bits = (2.3456, 1.8765, 0.5432)
+    assert trust(*(h * math.log(2) for h in bits)) == pytest.approx(trust(*bits), rel=1e-12)
+
+
+def few_episodes():
+    """Six episodes of one to four steps: lists of (H(X), H(X|S), H(X|L,S))."""
+    rng = np.random.default_rng(11)
+    return [[tuple(rng.uniform([2, 1.2, 0.2], [3, 2.4, 1.2])) for _ in range(n)] for n in (1, 3, 2, 4, 2, 3)]
+
+
+def ratio_of_sums(episodes):
+    steps = [step for episode in episodes for step in episode]
+    return sum(x - xs for x, xs, _ in steps) / sum(x - xls for x, _, xls in steps)
+
+
+def test_the_bootstrap_is_that_of_all_resamples():
+    """All 6⁶ ways to draw six episodes of six: at the ends of the interval their distribution is at 2.5 and 97.5 %."""
+    episodes = few_episodes()
+    every = np.sort([ratio_of_sums(drawn) for drawn in itertools.product(episodes, repeat=6)])
+    labels = [i for i, episode in enumerate(episodes) for _ in episode]
+    columns = zip(*(step for episode in episodes for step in episode), strict=True)
+    got = trust_over_steps(*columns, labels, seed=0, resamples=100_000)
+    assert got.trust == pytest.approx(ratio_of_sums(episodes), rel=1e-12)
+    assert got.clusters == 6
+    below = [np.searchsorted(every, end) / len(every) for end in (got.bootstrap.low, got.bootstrap.high)]
+    assert below == pytest.approx([0.025, 0.975], abs=0.003)
+
+
+def test_the_bootstrap_is_that_of_a_naive_loop():
+    """Steps that stand alone, drawn one resample after the other."""
+    rng = np.random.default_rng(3)
+    steps = [tuple(row) for row in rng.uniform([2, 1.2, 0.2], [3, 2.4, 1.2], size=(15, 3))]
+    drawn = np.sort([ratio_of_sums([[steps[i] for i in rng.integers(0, 15, 15)]]) for _ in range(20_000)])
+    got = trust_over_steps(*zip(*steps, strict=True), seed=0, resamples=100_000)
+    below = [np.searchsorted(drawn, end) / len(drawn) for end in (got.bootstrap.low, got.bootstrap.high)]
+    assert below == pytest.approx([0.025, 0.975], abs=0.005)
+
+
+def test_fiellers_ends_are_where_a_grid_of_ratios_begins_to_be_rejected():
+    """(n̄ − ρ d̄)² ≤ t² s²(n − ρ d) / N for each ρ of a fine grid, with nothing but means and variances."""
+    from scipy.stats import t
+
+    steps = [step for episode in few_episodes() for step in episode]
+    n = np.array([x - xs for x, xs, _ in steps])
+    d = np.array([x - xls for x, _, xls in steps])
+    grid = np.linspace(-1, 2, 30_001)
+    rest = n[:, None] - grid * d[:, None]
+    kept = grid[rest.mean(axis=0) ** 2 <= t.ppf(0.975, len(n) - 1) ** 2 * rest.var(axis=0, ddof=1) / len(n)]
+    got = trust_over_steps(*zip(*steps, strict=True), seed=0).fieller
+    assert got.shape == "interval"
+    assert (got.low, got.high) == pytest.approx((kept[0], kept[-1]), abs=1.01e-4)
