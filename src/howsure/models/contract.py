@@ -42,7 +42,8 @@ class ScoreItem(NamedTuple):
     """One prefix and the continuations to be scored after it.
 
     A prefix of messages goes through the model's chat template, up to where its answer begins. The image stands
-    before the text, in a conversation at the start of the first user message.
+    before the text, in a conversation at the start of the first user message; there it may as well be given in its
+    message, but not both ways.
     """
 
     prefix: str | tuple[Message, ...]
@@ -67,6 +68,10 @@ class Answer(msgspec.Struct, frozen=True):
     finish_reason: str | None = None
     failure: str | None = None
     retries: int = 0
+
+
+NOT_ASKED = "not asked for"
+"""Why an answer has no log-probabilities where nobody wanted any."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -182,7 +187,15 @@ class Model(ABC):
 
     @property
     def takes_images(self) -> bool:
-        """Whether an item may have an image; known without loading the weights."""
+        """Whether an item to be scored may have an image; known without loading the weights."""
+        return False
+
+    @property
+    def answers_images(self) -> bool:
+        """Whether a message to be answered may hold images; known without loading the weights.
+
+        Whether the model behind a server sees them, only the server can tell: where it does not, it refuses them.
+        """
         return False
 
     @property

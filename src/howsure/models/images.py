@@ -19,8 +19,14 @@ from typing import Any, NamedTuple
 from howsure.errors import InputError, MissingExtra, UnusableImage
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+SENT_AS_THEY_ARE = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
+"""Formats that every chat API takes, with their media types."""
+
 MOST_BYTES = 128 * 2**20
 MOST_PIXELS = 100_000_000
+ORIENTATION_TAG, TURNED = 0x0112, range(2, 9)
+"""EXIF's tag that says how an image is to be turned before it is shown, and its values other than upright."""
+
 READERS = 4
 
 
@@ -51,6 +57,19 @@ class Picture(NamedTuple):
     def load(self) -> Any:
         """The pixels, as an RGB image of Pillow; raises where the file is not what it was."""
         return _decode(self.read(), self.path)
+
+    def to_send(self) -> tuple[str, bytes]:
+        """Media type and bytes for a chat API: the file as it is where every server would see the same in it.
+
+        Other formats, films, and images that are shown turned are written anew as PNG, upright, their first frame.
+        """
+        content = self.read()
+        kind = _sendable_format(content, self.path)
+        if kind is not None:
+            return SENT_AS_THEY_ARE[kind], content
+        png = io.BytesIO()
+        _decode(content, self.path).save(png, "PNG")
+        return SENT_AS_THEY_ARE["PNG"], png.getvalue()
 
 
 def inspect_picture(path: str | os.PathLike[str]) -> Picture:
@@ -101,15 +120,32 @@ def _content(path: Path) -> bytes:
 
 
 def _decode(content: bytes, name: str) -> Any:
+    with _opened(content, name) as image:
+        from PIL import ImageOps
+
+        return _to_rgb(ImageOps.exif_transpose(image))
+
+
+def _sendable_format(content: bytes, name: str) -> str | None:
+    """The format where a file can be sent as it is; else None."""
+    with _opened(content, name) as image:
+        turned = image.getexif().get(ORIENTATION_TAG) in TURNED
+        moves = getattr(image, "is_animated", False)
+        return None if turned or moves or image.format not in SENT_AS_THEY_ARE else str(image.format)
+
+
+@contextmanager
+def _opened(content: bytes, name: str) -> Iterator[Any]:
+    """An image whose header was read and is no absurdity; what goes wrong with it is one sentence that names it."""
     try:
-        from PIL import Image, ImageOps, UnidentifiedImageError
+        from PIL import Image, UnidentifiedImageError
     except ImportError as error:
         raise MissingExtra("reading images", "local", "PIL") from error
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise Image.DecompressionBombError
-            return _to_rgb(ImageOps.exif_transpose(image))
+            yield image
     except Image.DecompressionBombError as error:  # ours, or Pillow's own for what is larger still
         most = f"more than {MOST_PIXELS // 10**6} million pixels"
         raise InputError(f"image {name} is absurdly large, {most}; scale it down first") from error

@@ -9,22 +9,25 @@ which is found out by a probe before any work (`server_scoring`).
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
-from howsure.errors import EvidenceError, MissingCapability, ModelError
+from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
 from howsure.evidence import TokenLogprobs, from_openai
 from howsure.models import whole_text
 from howsure.models.contract import (
+    NOT_ASKED,
     Answer,
     Capability,
     Conversation,
     Counters,
     Failure,
+    Message,
     Model,
     Passage,
     Rolling,
@@ -37,6 +40,7 @@ from howsure.models.endpoint import Endpoint, check, server_words
 from howsure.models.retries import Fault, RetryPolicy
 from howsure.models.running import run_to_end, together
 from howsure.models.server_client import ServerClient, tokens_used
+from howsure.models.server_images import DataUrls, chat_messages
 from howsure.models.server_scoring import ServerScorer, plan
 
 MAX_TOP_LOGPROBS = 20
@@ -45,6 +49,10 @@ MAX_TOP_LOGPROBS = 20
 OnAnswer = Callable[[int, Answer], None]
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _LOGPROBS = ("logprobs", "top_logprobs")
+_FORMS = ("json_schema", "json_object", "free")
+"""How firmly an answer is held to its form, the firmest first."""
+_FORM_WORDS = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured outputs?")
+_REFUSING = (400, 403, 422)
 _UNKNOWN_PARAMETER = re.compile(r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|instead", re.I)
 _REMEDY = (
     "take a model that gives them: current llama.cpp, vLLM and SGLang servers do, Ollama from 0.12.11 on, "
@@ -88,11 +96,22 @@ class OpenAIServer(Model):
         self._client = ServerClient(model, self._endpoint, self.counters, retry, timeout_s, max_answer_bytes)
         self._scorer = ServerScorer(self.name, self._client, concurrency)
         self._wants_scores = False
+        self._urls = DataUrls()
         # Many servers know only `max_tokens`, newer models of OpenAI only the other; a 400 switches.
         self._limit = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
+        self.answer_form: str | None = None
+        """How answers are held to a schema: `json_schema`, `json_object` or `free`; None before the first of them."""
 
     def __repr__(self) -> str:
         return f"OpenAIServer({self.model!r}, base_url={self.base_url!r})"
+
+    @property
+    def answers_images(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Forget the images that were sent; nothing else is held between two calls."""
+        self._urls.clear()
 
     def fingerprint(self) -> dict[str, Any]:
         """Where scores are wanted, how the server gives them is part of it, and so the server is probed here."""
@@ -155,11 +174,16 @@ class OpenAIServer(Model):
         *,
         max_tokens: int = 256,
         temperature: float = 0.0,
-        top_logprobs: int = 5,
+        top_logprobs: int | None = 5,
         seed: int = 0,
+        answer_schema: Mapping[str, Any] | None = None,
         on_answer: OnAnswer | None = None,
     ) -> list[Answer]:
-        """One answer for each conversation, in order; `on_answer(index, answer)` hears of each at once."""
+        """One answer for each conversation, in order; `on_answer(index, answer)` hears of each at once.
+
+        A server that refuses to hold its answers to a schema is asked for any JSON object, then for free text; what
+        it took is `answer_form`, and is how it is asked from then on.
+        """
         return run_to_end(
             self.agenerate(
                 conversations,
@@ -167,6 +191,7 @@ class OpenAIServer(Model):
                 temperature=temperature,
                 top_logprobs=top_logprobs,
                 seed=seed,
+                answer_schema=answer_schema,
                 on_answer=on_answer,
             )
         )
@@ -177,21 +202,23 @@ class OpenAIServer(Model):
         *,
         max_tokens: int = 256,
         temperature: float = 0.0,
-        top_logprobs: int = 5,
+        top_logprobs: int | None = 5,
         seed: int = 0,
+        answer_schema: Mapping[str, Any] | None = None,
         on_answer: OnAnswer | None = None,
     ) -> list[Answer]:
         """`generate` for those who have an event loop of their own."""
-        asked = [msgspec.to_builtins(as_messages(conversation)) for conversation in conversations]
+        asked = [as_messages(conversation) for conversation in conversations]
         check(max_tokens >= 1, f"max_tokens must be at least 1, not {max_tokens}")
+        _check_schema(answer_schema)
         options = {"model": self.model, **_options(temperature, top_logprobs, seed)}
         answers: dict[int, Answer] = {}
         todo = iter(enumerate(asked))
 
         async def work(client: Any) -> None:
             for index, messages in todo:
-                request = {"messages": messages, **options}
-                answers[index] = await self._answer(client, request, max_tokens, index)
+                wish = _Wish(options, self._limit, max_tokens, answer_schema, self.answer_form)
+                answers[index] = await self._answer(client, messages, wish, index)
                 if on_answer is not None:
                     on_answer(index, answers[index])
 
@@ -199,12 +226,14 @@ class OpenAIServer(Model):
             await together([work(client) for _ in range(min(self.concurrency, len(asked)))])
         return [answers[index] for index in range(len(asked))]
 
-    async def _answer(self, client: Any, request: dict[str, Any], max_tokens: int, index: int) -> Answer:
-        wish = _Wish(request, self._limit)
+    async def _answer(self, client: Any, messages: Sequence[Message], wish: _Wish, index: int) -> Answer:
+        try:
+            sent = chat_messages(messages, self._urls)
+        except InputError as error:  # an image that is no longer what it was
+            return Answer(None, failure=str(error))
 
         async def send() -> Any:
-            asked = {**wish.request, wish.limit: max_tokens}
-            return await client.chat.completions.with_raw_response.create(**asked)
+            return await client.chat.completions.with_raw_response.create(messages=sent, **wish.parameters())
 
         reply = await self._client.ask(send, index, wish.mend)
         if wish.switched:
@@ -212,10 +241,11 @@ class OpenAIServer(Model):
         if reply.fault is not None:
             self._client.raise_if_hopeless(reply.fault, "chat")
             return Answer(None, failure=reply.fault.reason, retries=reply.retries)
-        refused = wish.refused and f"{self.base_url} refuses to give log-probabilities ({wish.refused}); {_REMEDY}"
-        return self._read(reply.body, request.get("top_logprobs", 0), refused, reply.retries)
+        if wish.form is not None:
+            self.answer_form = max(wish.form, self.answer_form or wish.form, key=_FORMS.index)
+        return self._read(reply.body, wish, reply.retries)
 
-    def _read(self, body: Any, top_logprobs: int, refused: str | None, retries: int) -> Answer:
+    def _read(self, body: Any, wish: _Wish, retries: int) -> Answer:
         try:
             reply = msgspec.convert(body, _Reply)
             text = reply.choices[0].message.content
@@ -230,11 +260,13 @@ class OpenAIServer(Model):
             said = self._endpoint.tidy(server_words(choice.message.refusal))
             reason = f"no text: finish_reason={finish}" + (f", refusal: {said}" if said else "")
             return Answer(None, failure=reason, finish_reason=finish, retries=retries)
-        if refused is not None:
-            return Answer(text, None, refused, finish, retries=retries)
-        return Answer(text, *self._evidence(choice.logprobs, text, top_logprobs), finish, retries=retries)
+        return Answer(text, *self._evidence(choice.logprobs, text, wish), finish, retries=retries)
 
-    def _evidence(self, logprobs: Any, text: str, k: int) -> tuple[TokenLogprobs | None, str | None]:
+    def _evidence(self, logprobs: Any, text: str, wish: _Wish) -> tuple[TokenLogprobs | None, str | None]:
+        if not wish.wants_logprobs:
+            return None, NOT_ASKED
+        if wish.refused is not None:
+            return None, f"{self.base_url} refuses to give log-probabilities ({wish.refused}); {_REMEDY}"
         content = logprobs.get("content") if isinstance(logprobs, dict) else logprobs
         if content is None or (content == [] and text):
             return None, f"{self.base_url} left out the log-probabilities that were asked for; {_REMEDY}"
@@ -245,7 +277,7 @@ class OpenAIServer(Model):
         except (EvidenceError, UnicodeEncodeError) as error:
             return None, f"{self.base_url} gave broken log-probabilities: {self._endpoint.tidy(str(error))}"
         # Asked for no alternatives, llama.cpp sends twenty.
-        return (evidence if k else dataclasses.replace(evidence, top=None)), None
+        return (evidence if wish.wants_alternatives else dataclasses.replace(evidence, top=None)), None
 
 
 class _Message(msgspec.Struct):
@@ -269,29 +301,83 @@ class _Reply(msgspec.Struct):
 class _Wish:
     """What is asked for, and what of it a server would not have."""
 
-    def __init__(self, request: dict[str, Any], limit: str) -> None:
-        self.request = request
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        limit: str,
+        max_tokens: int,
+        schema: Mapping[str, Any] | None,
+        known_form: str | None,
+    ) -> None:
+        self.options = options
         self.limit = limit
+        self.max_tokens = max_tokens
+        self.schema = schema
+        self.form = None if schema is None else known_form or _FORMS[0]
+        self.wants_logprobs = "logprobs" in options
+        self.wants_alternatives = "top_logprobs" in options
         self.switched = False
         self.refused: str | None = None
 
+    def parameters(self) -> dict[str, Any]:
+        """Everything of a request but its messages."""
+        return {**self.options, self.limit: self.max_tokens, **self._response_format()}
+
+    def _response_format(self) -> dict[str, Any]:
+        if self.form == "json_schema":
+            named = {"name": "answer", "schema": self.schema, "strict": True}
+            return {"response_format": {"type": "json_schema", "json_schema": named}}
+        return {"response_format": {"type": "json_object"}} if self.form == "json_object" else {}
+
     def mend(self, fault: Fault) -> bool:
-        """Ask otherwise, once each way, where the server objects to how it was asked."""
+        """Ask otherwise, once each way, where the server objects to how it was asked.
+
+        A server that objects to log-probabilities together with a form keeps the former: they are what it is asked for.
+        """
+        if self._objects_to_form(fault):
+            return self._loosen()
         if not self.switched and _objects_to(fault, self.limit) and _UNKNOWN_PARAMETER.search(fault.reason):
             self.switched, self.limit = True, _OTHER_LIMIT[self.limit]
             return True
-        if self.refused is None and _objects_to(fault, *_LOGPROBS):
+        if self.wants_logprobs and self.refused is None and _objects_to(fault, *_LOGPROBS):
             self.refused = fault.reason
-            self.request = {name: value for name, value in self.request.items() if name not in _LOGPROBS}
+            self.options = {name: value for name, value in self.options.items() if name not in _LOGPROBS}
             return True
         return False
 
+    def _objects_to_form(self, fault: Fault) -> bool:
+        """By name; or to something that it does not name, and that is not in every other request too."""
+        if self.form in (None, "free") or fault.status not in _REFUSING:
+            return False
+        if _objects_to(fault, *_FORM_WORDS):
+            return True
+        named = _objects_to(fault, self.limit, *_LOGPROBS) or "image" in fault.reason.lower()
+        return not named and _UNKNOWN_PARAMETER.search(fault.reason) is not None
 
-def _options(temperature: float, top_logprobs: int, seed: int) -> dict[str, Any]:
+    def _loosen(self) -> bool:
+        assert self.form is not None
+        self.form = _FORMS[_FORMS.index(self.form) + 1]
+        return True
+
+
+def _options(temperature: float, top_logprobs: int | None, seed: int) -> dict[str, Any]:
     check(0 <= temperature < math.inf, f"temperature must be a number from 0 on, not {temperature}")
+    plain: dict[str, Any] = {"temperature": temperature, "seed": seed}
+    if top_logprobs is None:
+        return plain
     _check_top(top_logprobs)
     alternatives = {"top_logprobs": top_logprobs} if top_logprobs else {}
-    return {"temperature": temperature, "seed": seed, "logprobs": True, **alternatives}
+    return {**plain, "logprobs": True, **alternatives}
+
+
+def _check_schema(schema: Any) -> None:
+    if schema is None:
+        return
+    try:
+        json.dumps(schema, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"answer_schema cannot be written as JSON: {error}") from error
+    check(isinstance(schema, Mapping), f"answer_schema is a JSON Schema as a mapping, not {type(schema).__name__}")
 
 
 def _check_top(top_logprobs: int) -> None:
@@ -301,5 +387,5 @@ def _check_top(top_logprobs: int) -> None:
 
 def _objects_to(fault: Fault, *parameters: str) -> bool:
     """Whether a server refuses a request because of one of its parameters."""
-    named = any(p == fault.parameter or re.search(rf"\b{p}\b", fault.reason) for p in parameters)
-    return named and fault.status in (400, 403, 422)
+    said = f"{fault.parameter} {fault.reason}"
+    return fault.status in _REFUSING and any(re.search(rf"\b{p}\b", said) for p in parameters)

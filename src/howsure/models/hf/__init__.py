@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from howsure.errors import EvidenceError, InputError, UnusableImage
+from howsure.errors import EvidenceError, InputError, UnusableImage, UnusableText
 from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models import builtin
 from howsure.models.contract import (
+    NOT_ASKED,
     Answer,
     Batch,
     Capability,
@@ -30,6 +31,7 @@ from howsure.models.contract import (
 from howsure.models.hf import conversations as chats
 from howsure.models.hf import rolling as documents
 from howsure.models.hf.parts import ModelParts
+from howsure.models.images import Picture
 from howsure.models.names import ModelName
 from howsure.models.packing import plan_batches, plan_rows
 from howsure.models.text_boundary import Encoded, TextItem
@@ -38,6 +40,13 @@ from howsure.models.token_stream import Ints, Tokens, tokens_of
 ENCODED_AT_ONCE = 1024
 WindowOf = tuple[documents.Windows, documents.Window]
 T = TypeVar("T")
+
+
+class Question(NamedTuple):
+    """A conversation in tokens, those of its images in their places."""
+
+    ids: tuple[int, ...]
+    images: tuple[Picture, ...] = ()
 
 
 class HFTextModel(ModelParts):
@@ -89,13 +98,13 @@ class HFTextModel(ModelParts):
 
     def _encode(self, items: Sequence[ScoreItem]) -> list[Encoded | Failure]:
         """Every item in tokens, or the reason why it cannot be run."""
-        texts: list[TextItem | InputError] = [_or_error(self._text_of, item) for item in items]
+        texts: list[TextItem | InputError] = [or_error(self._text_of, item) for item in items]
         readable = {i: text for i, text in enumerate(texts) if isinstance(text, TextItem)}
         encoded = dict(zip(readable, self.encoder.encode_many(list(readable.values())), strict=True))
         out: list[Encoded | Failure] = []
         for i, (item, text) in enumerate(zip(items, texts, strict=True)):
             found = text if isinstance(text, InputError) else encoded[i]
-            placed = _or_error(self._placed, item, found) if isinstance(found, Encoded) else found
+            placed = or_error(self._placed, item, found) if isinstance(found, Encoded) else found
             out.append(self._checked(placed))
         return out
 
@@ -120,6 +129,7 @@ class HFTextModel(ModelParts):
             raise InputError(f"{self.name} reads text only, and the item has an image")
         if isinstance(item.prefix, str):
             return TextItem(item.prefix, item.continuations)
+        self._refuse_images(item.prefix)
         return TextItem(self.prompt_text(item.prefix), item.continuations, framed=True)
 
     def _placed(self, item: ScoreItem, encoded: Encoded) -> Encoded:
@@ -284,11 +294,15 @@ class HFTextModel(ModelParts):
         return self.rolling(wanted)
 
     def _spell(self, conversations: Sequence[Sequence[Message]]) -> list[chats.Spelled | Failure]:
-        found: list[chats.Spelled | Failure] = []
-        for one in map(self._speller.spell, conversations):
-            refused = None if isinstance(one, Failure) else _or_error(self._check_document, np.array(one.ids))
-            found.append(one if refused is None else Failure("unreadable_text", str(refused)))
-        return found
+        return [self._spell_one(messages) for messages in conversations]
+
+    def _spell_one(self, messages: Sequence[Message]) -> chats.Spelled | Failure:
+        sighted = next((i for i, message in enumerate(messages) if message.images), None)
+        if sighted is not None:
+            return Failure("unreadable_image", f"message {sighted} has an image, and conversations are read as text")
+        one = self._speller.spell(messages)
+        refused = None if isinstance(one, Failure) else or_error(self._check_document, np.array(one.ids))
+        return one if refused is None else Failure("unreadable_text", str(refused))
 
     @cached_property
     def _speller(self) -> chats.Speller:
@@ -345,64 +359,102 @@ class HFTextModel(ModelParts):
         *,
         max_tokens: int = 256,
         temperature: float = 0.0,
-        top_logprobs: int = 5,
+        top_logprobs: int | None = 5,
         seed: int = 0,
+        answer_schema: Mapping[str, Any] | None = None,
     ) -> list[Answer]:
-        if max_tokens < 1 or temperature < 0 or top_logprobs < 0:
+        """`answer_schema` changes nothing: the weights write freely, and the conversation has to ask for the form."""
+        if max_tokens < 1 or temperature < 0 or (top_logprobs or 0) < 0:
             raise InputError("max_tokens must be at least 1, temperature and top_logprobs not negative")
-        prompts = [self._prompt_ids(conversation) for conversation in conversations]
-        answers: dict[int, Answer] = {}
-        limit = self.context_tokens
-        for i, ids in enumerate(prompts):
-            if limit is not None and len(ids) + max_tokens > limit:
-                answers[i] = Answer(None, failure=f"too long: {len(ids)} + {max_tokens} tokens, the context is {limit}")
-        sizes = [len(ids) + max_tokens for ids in prompts]
-        order = [i for i in range(len(prompts)) if i not in answers]
-        for batch in plan_batches(sizes, order, 4 * self.token_budget):
-            answers |= self._answer_batch(batch.indices, prompts, max_tokens, temperature, top_logprobs, seed)
-        return [answers[i] for i in range(len(prompts))]
+        from howsure.models.hf.generation import Manner
 
-    def _prompt_ids(self, conversation: Conversation) -> list[int]:
+        manner = Manner(max_tokens, temperature, top_logprobs, seed)
+        results: list[Any] = [self._question(conversation, max_tokens) for conversation in conversations]
+        order = [i for i, one in enumerate(results) if isinstance(one, Question)]
+        sizes = [len(one.ids) + max_tokens if isinstance(one, Question) else 0 for one in results]
+        for batch in plan_batches(sizes, order, 4 * self.token_budget):
+            answers = self._answer_batch([results[i] for i in batch.indices], manner)
+            for i, answer in zip(batch.indices, answers, strict=True):
+                results[i] = answer
+        return results
+
+    def _question(self, conversation: Conversation, max_tokens: int) -> Question | Answer:
+        """What the network gets for a conversation; the answer with the reason where it gets nothing."""
+        try:
+            found = self._question_of(as_messages(conversation))
+        except (UnusableText, UnusableImage) as error:
+            return Answer(None, failure=str(error))
+        tokens, limit = len(found.ids), self.context_tokens
+        if limit is not None and tokens + max_tokens > limit:
+            return Answer(None, failure=f"too long: {tokens} + {max_tokens} tokens, the context is {limit}")
+        return found
+
+    def _question_of(self, messages: Sequence[Message]) -> Question:
+        self._refuse_images(messages)
+        return Question(self._prompt_ids(messages))
+
+    def _refuse_images(self, messages: Sequence[Message]) -> None:
+        if any(message.images for message in messages):
+            raise UnusableImage(f"{self.name} reads text only, and a message has an image")
+
+    def _prompt_ids(self, conversation: Conversation) -> tuple[int, ...]:
         text = self.prompt_text(conversation)
         # A chat template writes its own start token; a second one would be out of place.
-        ids = list(self.encoder.tokenizer(text, add_special_tokens=not self.takes_chat)["input_ids"])
+        ids = tuple(self.encoder.tokenizer(text, add_special_tokens=not self.takes_chat)["input_ids"])
         if not ids and self.encoder.start_token is not None:
-            ids = [self.encoder.start_token]
+            ids = (self.encoder.start_token,)
         if not ids:
             raise InputError("an empty prompt gives the model nothing to continue")
         return ids
 
-    def _answer_batch(
-        self,
-        indices: tuple[int, ...],
-        prompts: list[list[int]],
-        max_tokens: int,
-        temperature: float,
-        top: int,
-        seed: int,
-    ) -> dict[int, Answer]:
+    def _sights(self, questions: Sequence[Question]) -> list[Any]:
+        """The pixels of each question's images; a `Failure` where one cannot be used after all."""
+        return [()] * len(questions)
+
+    def _answer_batch(self, questions: Sequence[Question], manner: Any) -> list[Answer]:
+        from howsure.models.hf.generation import Prompt
+
+        sights = self._sights(questions)
+        seen = {i: one for i, one in enumerate(sights) if not isinstance(one, Failure)}
+        answers = iter(self._write([Prompt(questions[i].ids, one) for i, one in seen.items()], manner))
+        return [Answer(None, failure=one.detail) if isinstance(one, Failure) else next(answers) for one in sights]
+
+    def _write(self, prompts: Sequence[Any], manner: Any) -> list[Answer]:
+        """Answers; a batch that fits into no memory is written one by one, and what still does not fit fails alone."""
         from howsure.models.hf.generation import write
+        from howsure.models.hf.scoring import is_out_of_memory
 
-        written = write(
-            self.network,
-            [prompts[i] for i in indices],
-            pad_id=self.pad_id,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            top=top,
-            seed=seed,
-            counters=self.counters,
-        )
-        return {i: self._answer(one) for i, one in zip(indices, written, strict=True)}
+        if not prompts:
+            return []
+        image = self._image_token_id
+        try:
+            written = write(
+                self.network, prompts, manner, pad_id=self.pad_id, counters=self.counters, image_token_id=image
+            )
+            return [self._answer(one, manner.top is not None) for one in written]
+        except (MemoryError, RuntimeError) as error:
+            if not (isinstance(error, MemoryError) or is_out_of_memory(error)):
+                raise
+        if len(prompts) == 1:
+            tokens = f"{len(prompts[0].ids)} tokens and {manner.max_tokens} new ones"
+            return [Answer(None, failure=f"out of memory: {tokens} do not fit")]
+        return [answer for prompt in prompts for answer in self._write([prompt], manner)]
 
-    def _answer(self, written: Any) -> Answer:
+    @property
+    def _image_token_id(self) -> int | None:
+        """The token that stands for a part of an image, in a network that sees."""
+        return None
+
+    def _answer(self, written: Any, with_evidence: bool) -> Answer:
         text, known = self.encoder.answer(written.ids)
+        reason = "stop" if written.finished else "length"
+        if not with_evidence:
+            return Answer(text, None, NOT_ASKED, finish_reason=reason)
         columns = [written.logprobs, written.entropies, written.top_ids or None, written.top_logprobs]
         try:
             evidence, missing = self._tokens(written.ids, known, columns), None
         except EvidenceError as error:
             evidence, missing = None, f"{self.name} gave {error}"
-        reason = "stop" if written.finished else "length"
         return Answer(text, evidence, missing, finish_reason=reason)
 
 
@@ -410,7 +462,8 @@ def _windows(passages: Sequence[Passage]) -> list[WindowOf]:
     return [(passage.content, window) for passage in passages for window in passage.content.windows]
 
 
-def _or_error(work: Callable[..., T], *given: Any) -> T | InputError:
+def or_error(work: Callable[..., T], *given: Any) -> T | InputError:
+    """What comes of it, or why nothing does."""
     try:
         return work(*given)
     except InputError as error:

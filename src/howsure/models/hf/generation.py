@@ -6,15 +6,36 @@ or sampling change it, and keeps only what is asked for, not a [tokens × vocabu
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from howsure.models.contract import Counters
 from howsure.models.hf.scoring import entropy_of
+from howsure.models.hf.sight import Pixels, together
+
+Ints = NDArray[np.int64]
+
+
+class Prompt(NamedTuple):
+    """What a network reads before it writes: tokens, those of images in their places, and the images' pixels."""
+
+    ids: Sequence[int]
+    pixels: Sequence[Pixels] = ()
+
+
+class Manner(NamedTuple):
+    """How an answer is written. `top` None keeps no evidence at all."""
+
+    max_tokens: int
+    temperature: float
+    top: int | None
+    seed: int
 
 
 class Written(NamedTuple):
@@ -59,39 +80,62 @@ class Onlooker(LogitsProcessor):  # type: ignore[misc]
 @torch.inference_mode()  # type: ignore[untyped-decorator]
 def write(
     network: Any,
-    prompts: Sequence[Sequence[int]],
+    prompts: Sequence[Prompt],
+    manner: Manner,
     *,
     pad_id: int,
-    max_tokens: int,
-    temperature: float,
-    top: int,
-    seed: int,
     counters: Counters,
+    image_token_id: int | None = None,
 ) -> list[Written]:
-    """Generate for one batch of prompts, padded on the left."""
-    length = max(len(prompt) for prompt in prompts)
-    ids = np.full((len(prompts), length), pad_id, dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for i, prompt in enumerate(prompts):
-        ids[i, length - len(prompt) :] = prompt
-        mask[i, length - len(prompt) :] = 1
+    """Generate for one batch of prompts, padded on the left. `image_token_id` is that of a network that sees."""
+    ids, mask = _padded(prompts, pad_id)
     ends = end_tokens(network)
-    onlooker = Onlooker(top)
+    onlooker = None if manner.top is None else Onlooker(manner.top)
     with torch.random.fork_rng(devices=[network.device] if network.device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        torch.manual_seed(manner.seed)
         output = network.generate(
             input_ids=torch.from_numpy(ids).to(network.device),
             attention_mask=torch.from_numpy(mask).to(network.device),
-            generation_config=_settings(max_tokens, temperature, pad_id, ends),
-            logits_processor=LogitsProcessorList([onlooker]),
+            generation_config=_settings(manner.max_tokens, manner.temperature, pad_id, ends),
+            logits_processor=LogitsProcessorList([] if onlooker is None else [onlooker]),
+            **_sights(network, prompts),
+            **_token_types(network, ids, mask, image_token_id),
         )
-    onlooker.emitted(output[:, -1])
-    new = output[:, length:].cpu().tolist()
+    if onlooker is not None:
+        onlooker.emitted(output[:, -1])
+    new = output[:, ids.shape[1] :].cpu().tolist()
     counters.calls += 1
     counters.tokens_run += int(mask.sum()) + len(prompts) * (len(new[0]) - 1)
     counters.head_rows_run += len(prompts) * len(new[0])
     counters.padding_run += int((mask == 0).sum())
+    counters.images_run += sum(len(prompt.pixels) for prompt in prompts)
     return [_written(row, i, onlooker, ends) for i, row in enumerate(new)]
+
+
+def _padded(prompts: Sequence[Prompt], pad_id: int) -> tuple[Ints, Ints]:
+    """Token ids and attention mask, every prompt at the right end of its row."""
+    length = max(len(prompt.ids) for prompt in prompts)
+    ids = np.full((len(prompts), length), pad_id, dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for i, prompt in enumerate(prompts):
+        ids[i, length - len(prompt.ids) :] = prompt.ids
+        mask[i, length - len(prompt.ids) :] = 1
+    return ids, mask
+
+
+def _sights(network: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
+    """All images of a batch, row by row: networks take them in the order of their tokens."""
+    pixels = [one for prompt in prompts for one in prompt.pixels]
+    return together(pixels, network.device) if pixels else {}
+
+
+def _token_types(network: Any, ids: Ints, mask: Ints, image_token_id: int | None) -> dict[str, Any]:
+    """Which tokens are an image's, for networks that want to be told: M-RoPE counts by it, others look by it."""
+    if image_token_id is None or image_token_id not in ids:
+        return {}
+    types = torch.from_numpy((ids == image_token_id) * mask).to(network.device)
+    taken = inspect.signature(network.forward).parameters
+    return {name: types for name in ("token_type_ids", "mm_token_type_ids") if name in taken}
 
 
 def end_tokens(network: Any) -> list[int]:
@@ -120,9 +164,11 @@ def _settings(max_tokens: int, temperature: float, pad_id: int, ends: list[int])
     )
 
 
-def _written(row: list[int], i: int, onlooker: Onlooker, ends: list[int]) -> Written:
+def _written(row: list[int], i: int, onlooker: Onlooker | None, ends: list[int]) -> Written:
     stop = next((j for j, token in enumerate(row) if token in ends), None)
     count = len(row) if stop is None else stop
+    if onlooker is None:
+        return Written(row[:count], [], [], [], [], stop is not None)
     return Written(
         ids=row[:count],
         logprobs=[float(step[i]) for step in onlooker.logprobs[:count]],

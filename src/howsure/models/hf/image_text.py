@@ -8,11 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from howsure.errors import InputError, UnusableText, WeightsError
+from howsure.errors import InputError, UnusableImage, UnusableText, WeightsError
 from howsure.models.contract import Answer, Capability, Conversation, Failure, Message, ScoreItem, as_messages
-from howsure.models.hf import HFTextModel
+from howsure.models.hf import HFTextModel, Question, or_error
 from howsure.models.hf.families import Family, family_of
 from howsure.models.hf.layout import Layout
 from howsure.models.hf.rolling import Frame
@@ -41,6 +42,14 @@ class HFImageTextModel(HFTextModel):
     @property
     def takes_images(self) -> bool:
         return True
+
+    @property
+    def answers_images(self) -> bool:
+        return Capability.GENERATE in self.capabilities
+
+    @property
+    def _image_token_id(self) -> int | None:
+        return self.sight.image_token_id
 
     @property
     def takes_chat(self) -> bool:
@@ -81,13 +90,13 @@ class HFImageTextModel(HFTextModel):
         """The prefix with what stands for the image."""
         family, prefix = self.family, item.prefix
         if not isinstance(prefix, str):
+            _ = _image_of(item)  # more than one is refused
             return TextItem(self.prompt_text(prefix, item.image), item.continuations, framed=True)
         if family.begin_token:
             return TextItem(f"{self._begin_token()}{prefix}", item.continuations, framed=True)
         if item.image is None or family.image_text is None:
             return TextItem(prefix, item.continuations)
-        image = family.image_text.replace("{image}", self.sight.placeholder)
-        return TextItem(image + prefix, item.continuations)
+        return TextItem(self._images_text(1) + prefix, item.continuations)
 
     def _begin_token(self) -> str:
         begin = self.encoder.tokenizer.bos_token
@@ -96,18 +105,36 @@ class HFImageTextModel(HFTextModel):
         return str(begin)
 
     def _placed(self, item: ScoreItem, encoded: Encoded) -> Encoded:
-        sight, rows = self.sight, (encoded.context, *encoded.suffixes)
-        expected = int(item.image is not None and self.family.image_text is not None)
-        held = sum(row.count(token) for row in rows for token in {sight.image_token_id, sight.placeholder_id})
+        image = _image_of(item)
+        images = () if image is None else (image,)
+        self._check_places((encoded.context, *encoded.suffixes), len(images) if self._has_places else 0)
+        return encoded._replace(context=self._with_images(encoded.context, images), image=image)
+
+    @property
+    def _has_places(self) -> bool:
+        """Whether images stand where the text says; else they come before all of it."""
+        return self.family.image_text is not None
+
+    def _check_places(self, rows: Sequence[tuple[int, ...]], expected: int) -> None:
+        marks = {self.sight.image_token_id, self.sight.placeholder_id}
+        held = sum(row.count(mark) for row in rows for mark in marks)
         if held > expected:
             raise self._holds_image()
         if held < expected:
-            raise InputError(f"{self.name}'s chat template has no place for an image")
-        if item.image is None:
-            return encoded
-        block, context = sight.block((item.image.width, item.image.height)), encoded.context
-        place = context.index(sight.placeholder_id) if expected else 0
-        return encoded._replace(context=(*context[:place], *block, *context[place + expected :]), image=item.image)
+            raise UnusableImage(f"{self.name}'s chat template has no place for an image")
+
+    def _with_images(self, ids: tuple[int, ...], images: Sequence[Picture]) -> tuple[int, ...]:
+        """The tokens with those of each image in its place."""
+        blocks = [self.sight.block((image.width, image.height)) for image in images]
+        if not self._has_places:
+            return (*(token for block in blocks for token in block), *ids)
+        out: list[int] = []
+        start = 0
+        for block in blocks:
+            place = ids.index(self.sight.placeholder_id, start)
+            out += (*ids[start:place], *block)
+            start = place + 1
+        return (*out, *ids[start:])
 
     def _holds_image(self) -> UnusableText:
         return UnusableText(f"the text itself holds {self.sight.placeholder}, which stands for an image")
@@ -124,18 +151,30 @@ class HFImageTextModel(HFTextModel):
             raise self._holds_image()
 
     def prompt_text(self, conversation: Conversation, image: Picture | None = None) -> str:
-        """A conversation through the chat template, with the image at the start of the first user message."""
+        """A conversation through the chat template, with `image` at the start of the first user message."""
         messages = as_messages(conversation)
+        if image is not None:
+            messages = _with_image(messages, image)
+        if any(self.sight.placeholder in message.content for message in messages):
+            raise self._holds_image()
         template = self.sight.chat_template
         if template is None:
-            return super().prompt_text(conversation)
-        first = next((i for i, m in enumerate(messages) if m.role == "user"), 0)
-        seen = [{"type": "image"}] if image is not None else []
+            return self._images_text(sum(len(m.images) for m in messages)) + super().prompt_text(messages)
         parts = [
-            {"role": m.role, "content": [*(seen if i == first else []), {"type": "text", "text": m.content}]}
-            for i, m in enumerate(messages)
+            {"role": m.role, "content": [*({"type": "image"} for _ in m.images), {"type": "text", "text": m.content}]}
+            for m in messages
         ]
         return self._apply_template(parts, template)
+
+    def _images_text(self, count: int) -> str:
+        """What stands for so many images at the start of a plain prompt."""
+        return (self.family.image_text or "").replace("{image}", self.sight.placeholder) * count
+
+    def _question_of(self, messages: Sequence[Message]) -> Question:
+        images = tuple(image for message in messages for image in message.images)
+        ids = self._prompt_ids(messages)
+        self._check_places([ids], len(images))
+        return Question(self._with_images(ids, images), images)
 
     def _conversation_text(self, messages: Sequence[Message]) -> str:
         parts = [{"role": m.role, "content": [{"type": "text", "text": m.content}]} for m in messages]
@@ -150,7 +189,8 @@ class HFImageTextModel(HFTextModel):
     def prefetch(self, items: Sequence[ScoreItem]) -> None:
         """Read and prepare the images of the batch that comes next, while this one runs."""
         _ = self.network  # loaded here, not by several readers at once
-        pictures = {item.image.sha256: item.image for item in items if item.image is not None}
+        found = [or_error(_image_of, item) for item in items]
+        pictures = {one.sha256: one for one in found if isinstance(one, Picture)}
         self._ahead.append({content: self._readers.submit(self._look, one) for content, one in pictures.items()})
 
     @cached_property
@@ -170,9 +210,19 @@ class HFImageTextModel(HFTextModel):
             torch.set_num_threads(1)
 
     def _pixels(self, items: list[Encoded]) -> list[Pixels | Failure | None]:
-        _ = self.network
-        started = [None if item.image is None else self._started(item.image) for item in items]
-        return [None if one is None else one.result() for one in started]
+        seen = self._looks(item.image for item in items if item.image is not None)
+        return [None if item.image is None else seen[item.image.sha256] for item in items]
+
+    def _sights(self, questions: Sequence[Question]) -> list[list[Pixels] | Failure]:
+        seen = self._looks(image for question in questions for image in question.images)
+        rows = [[seen[image.sha256] for image in question.images] for question in questions]
+        return [_all_or_first_failure(row) for row in rows]
+
+    def _looks(self, pictures: Iterable[Picture]) -> dict[str, Pixels | Failure]:
+        """Every distinct image, by its content; one that stands in several items is prepared once."""
+        _ = self.network  # loaded here, not by several readers at once
+        started = {one.sha256: self._started(one) for one in {one.sha256: one for one in pictures}.values()}
+        return {content: future.result() for content, future in started.items()}
 
     def _started(self, picture: Picture) -> Future[Pixels | Failure]:
         known = (batch[picture.sha256] for batch in self._ahead if picture.sha256 in batch)
@@ -190,3 +240,29 @@ class HFImageTextModel(HFTextModel):
         for part in ("_readers", "_ahead"):
             self.__dict__.pop(part, None)
         super().close()
+
+
+def _image_of(item: ScoreItem) -> Picture | None:
+    """The image of an item to be scored, given beside its prefix or in one of its messages."""
+    within = () if isinstance(item.prefix, str) else tuple(image for one in item.prefix for image in one.images)
+    found = within if item.image is None else (item.image, *within)
+    if len(found) > 1:
+        ways = "beside its messages and in them" if item.image is not None else "in its messages"
+        raise UnusableImage(f"an item to be scored may hold one image, and this one has {len(found)}, {ways}")
+    return found[0] if found else None
+
+
+def _with_image(messages: Sequence[Message], image: Picture) -> list[Message]:
+    """The image at the start of the first user message, or of the first of all where no user speaks."""
+    first = next((i for i, message in enumerate(messages) if message.role == "user"), 0)
+    changed = msgspec.structs.replace(messages[first], images=(image, *messages[first].images))
+    return [*messages[:first], changed, *messages[first + 1 :]]
+
+
+def _all_or_first_failure(looks: Sequence[Pixels | Failure]) -> list[Pixels] | Failure:
+    seen: list[Pixels] = []
+    for one in looks:
+        if isinstance(one, Failure):
+            return one
+        seen.append(one)
+    return seen
