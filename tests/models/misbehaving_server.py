@@ -91,7 +91,7 @@ class MisbehavingServer:
         with self._lock:
             self.requests.append(request)
             prompt = request.body["messages"][-1]["content"] if "messages" in request.body else request.body["prompt"]
-            if prompt in self.by_prompt:
+            if isinstance(prompt, str) and prompt in self.by_prompt:
                 return self.by_prompt[prompt]
             return self.script.pop(0) if len(self.script) > 1 else self.script[0]
 
