@@ -23,7 +23,11 @@ INCOMPLETE = "json_incomplete"
 """The text ends before the object does."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_OPENING = re.compile(r'\{[ \t\n\r]*(?:"|\Z)')
+_OPENING = re.compile(
+    r"""\{[ \t\n\r]*+ (?: \Z | (?P<quote>") (?:[^"\\]++|\\.)*+ (?: \\?\Z | "[ \t\n\r]*+ (?:\Z|(?P<colon>:)) ) )""",
+    re.VERBOSE | re.DOTALL,
+)
+"""A brace with a key and its colon behind it, or with as much of them as a text that was cut off still has."""
 _EMPTY = re.compile(r"\{[ \t\n\r]*\}")
 _FRAGMENT = re.compile(r"[\w.+\\-]*[ \t\n\r]*")
 """What may be left of a number, a word or an escape where a text was cut off."""
@@ -71,13 +75,9 @@ def first_object(text: str) -> JsonObject:
     >>> first_object('Sure:\n```json\n{"action": ["up"]}\n```').members["action"].place.items[0][1:3]
     (26, 30)
     """
-    for opening in _OPENING.finditer(text):
-        quote = opening.end() - 1
-        begun = _begins(text, quote) if text[quote] == '"' else INCOMPLETE
-        if begun is None:
-            return _read(text, quote)
-        if begun == INCOMPLETE:
-            return JsonObject({}, INCOMPLETE)
+    opening = _OPENING.search(text)
+    if opening is not None:
+        return _read(text, opening.start("quote")) if opening["colon"] else JsonObject({}, INCOMPLETE)
     if _EMPTY.search(text):
         return JsonObject({})
     return JsonObject({}, BAD_JSON if "{" in text else NO_JSON)
@@ -92,17 +92,6 @@ def read_text(text: str, start: int) -> tuple[str, int]:
 def printable(text: str) -> str:
     """The text without halves of characters, which an escape may hold and no file can."""
     return _HALVES.sub("\ufffd", text)
-
-
-def _begins(text: str, quote: int) -> str | None:
-    """None where a key and a colon stand here, else what stands here instead."""
-    try:
-        end = _skip(text, read_text(text, quote + 1)[1])
-    except JSONDecodeError as error:
-        return INCOMPLETE if _is_cut(text, error) else BAD_JSON
-    if end == len(text):
-        return INCOMPLETE
-    return None if text[end] == ":" else BAD_JSON
 
 
 def _read(text: str, quote: int) -> JsonObject:
@@ -167,7 +156,7 @@ def _list(text: str, start: int) -> tuple[Place | None, JSONDecodeError | None]:
 
 def _plain(text: str, start: int) -> Place:
     value, end = _DECODER.raw_decode(text, start)
-    if end == len(text) and isinstance(value, int | float):  # 0.6 may be the beginning of 0.65
+    if isinstance(value, int | float) and _FRAGMENT.fullmatch(text, end):  # 0.6 may be the beginning of 0.65
         raise JSONDecodeError("the text ends with a number", text, end)
     return Place(value, start, end)
 
