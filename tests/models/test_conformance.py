@@ -15,6 +15,8 @@ from howsure.models.registry import BACK_ENDS
 from tiny import build_ngram
 from tiny_vision import build_pi0_fast
 
+from .gemini_server import GeminiServer, forget_accounts
+
 pytestmark = pytest.mark.real_model
 
 
@@ -29,9 +31,21 @@ def open_real(kind: str, request: pytest.FixtureRequest) -> Model:
         return howsure.load(f"lerobot:{build_pi0_fast(request.getfixturevalue('tmp_path'))}")
     if kind == "openai":
         return howsure.load("openai:smollm2", base_url=request.getfixturevalue("scoring_server").base_url)
+    if kind == "gemini":
+        return open_gemini(request)
     if kind == "ngram":
         return howsure.load(f"ngram:{build_ngram(request.getfixturevalue('tmp_path'))}")
     raise AssertionError(f"no real model is set up for back end {kind!r}: add one to this test")
+
+
+def open_gemini(request: pytest.FixtureRequest) -> Model:
+    """Google's own models are out of reach: their SDK is real, and the answers have their documented form."""
+    forget_accounts(request.getfixturevalue("monkeypatch"))
+    server = GeminiServer()
+    request.addfinalizer(lambda: server.__exit__(None, None, None))
+    model = howsure.load("gemini:gemini-2.5-flash", base_url=server.__enter__().base_url)
+    request.addfinalizer(model.close)
+    return model
 
 
 @pytest.fixture(params=sorted(BACK_ENDS))

@@ -25,7 +25,14 @@ class BackEnd(NamedTuple):
 
     def missing_package(self) -> str | None:
         """The first package that is not installed, or None."""
-        return next((name for name in self.packages if find_spec(name) is None), None)
+        return next((name for name in self.packages if not _is_installed(name)), None)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package around it is missing
+        return False
 
 
 def _open_smollm2(name: ModelName, options: ModelOptions) -> Model:
@@ -50,6 +57,14 @@ def _open_openai(name: ModelName, options: ModelOptions) -> Model:
     from howsure.models.openai_server import OpenAIServer
 
     return OpenAIServer(name.target, base_url=options.base_url, concurrency=options.concurrency)
+
+
+def _open_gemini(name: ModelName, options: ModelOptions) -> Model:
+    from howsure.models.gemini import GeminiModel
+
+    return GeminiModel(
+        name.target, base_url=options.base_url, concurrency=options.concurrency, announce=options.announce
+    )
 
 
 def _open_ngram(name: ModelName, options: ModelOptions) -> Model:
@@ -79,6 +94,10 @@ BACK_ENDS: dict[str, BackEnd] = {
         BackEnd(
             "openai", "openai:<model>", "an OpenAI-compatible server (--base-url); vLLM and its like can score",
             _BOTH, ("openai",), None, _open_openai,
+        ),
+        BackEnd(
+            "gemini", "gemini:<model>", "Google's Gemini, by developer key or Vertex AI; some give log-probabilities",
+            frozenset({Capability.GENERATE}), ("google.genai",), "gemini", _open_gemini,
         ),
         BackEnd(
             "ngram", "ngram:<file.arpa>", "an n-gram model, from `howsure ngram train`, KenLM or SRILM",

@@ -1,0 +1,288 @@
+"""Gemini through Google's `google-genai` SDK: the developer API with a key, or Vertex AI.
+
+Conversations are asked at the same time, up to `concurrency` of them, over connections that stay open between calls
+(`gemini_client`). Faults that pass are asked again, bounded and counted; a fault that every other call would meet too
+raises; anything else fails that one conversation, with the endpoint's words. Thinking is switched off where the model
+allows it (`gemini_request`), since the log-probabilities of an answer say little once it was thought out beforehand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
+from howsure.evidence import TokenLogprobs, from_gemini
+from howsure.models.contract import (
+    NOT_ASKED,
+    Answer,
+    Capability,
+    Conversation,
+    Counters,
+    Message,
+    Model,
+    as_messages,
+)
+from howsure.models.endpoint import check, server_words
+from howsure.models.gemini_client import GeminiClient
+from howsure.models.gemini_endpoint import GeminiEndpoint
+from howsure.models.gemini_request import Habits, Wish, check_messages, conversation
+from howsure.models.retries import RetryPolicy
+from howsure.models.running import together
+
+MAX_TOP_LOGPROBS = 20
+"""Gemini's limit."""
+
+PROBE_TOKENS = 1024
+"""Room for the probe's one word, and for what a model that cannot but think thinks before it."""
+
+_SEEDS = range(-(2**31), 2**31)
+_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length"}
+"""The ends that every back end knows, in their common words; others are Gemini's own."""
+
+_WAY_OUT = "use --evidence verbalized, which needs none, or a model and endpoint that give them; Vertex AI gives more"
+
+
+class GeminiModel(Model):
+    """A Gemini model: it generates, with log-probabilities where the endpoint gives them for this model.
+
+    Its tokens are texts without bytes. `timeout_s` bounds one attempt as a whole, `max_answer_bytes` the body of one
+    answer. `announce` hears in one sentence of what the model refused and is done without.
+    """
+
+    capabilities = frozenset({Capability.GENERATE})
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        concurrency: int = 8,
+        max_retries: int = 5,
+        timeout_s: float = 120.0,
+        backoff_s: float = 0.5,
+        max_answer_bytes: int = 64 * 2**20,
+        announce: Callable[[str], None] | None = None,
+    ) -> None:
+        _check_name(model)
+        check(concurrency >= 1, f"concurrency must be at least 1, not {concurrency}")
+        check(max_retries >= 0, f"max_retries must not be negative, as {max_retries} is")
+        check(0 < timeout_s < math.inf, f"timeout_s must be a positive number of seconds, not {timeout_s}")
+        check(0 <= backoff_s < math.inf, f"backoff_s must be a number of seconds from 0 on, not {backoff_s}")
+        check(max_answer_bytes >= 1, f"max_answer_bytes must be at least 1, not {max_answer_bytes}")
+        self.name = f"gemini:{model}"
+        self.model = model
+        self.counters = Counters()
+        self.concurrency = concurrency
+        self._endpoint = GeminiEndpoint.find(base_url)
+        self.base_url = self._endpoint.shown
+        self._announce = announce
+        self._habits = Habits(model)
+        retry = RetryPolicy(max_retries, backoff_s)
+        self._client = GeminiClient(model, self._endpoint, self.counters, retry, timeout_s, max_answer_bytes)
+        weakref.finalize(self, self._client.close)
+
+    def __repr__(self) -> str:
+        return f"GeminiModel({self.model!r}, base_url={self.base_url!r})"
+
+    @property
+    def answers_images(self) -> bool:
+        return True
+
+    def fingerprint(self) -> dict[str, Any]:
+        endpoint = {"endpoint": self._endpoint.kind, "base_url": self.base_url}
+        return {"backend": "gemini", "model": self.model, **endpoint}
+
+    def load(self) -> None:
+        """Check that there is an account to ask with; nothing is sent."""
+        self._endpoint.account()
+
+    def close(self) -> None:
+        """Close every connection; a later call opens anew."""
+        self._client.close()
+
+    def check_logprobs(self, top_logprobs: int = 5) -> None:
+        """Ask for one word, and raise in one sentence unless the log-probabilities of its tokens come with it."""
+        answer = self.generate(["Answer with the word yes."], max_tokens=PROBE_TOKENS, top_logprobs=top_logprobs)[0]
+        asked = f"response_logprobs=true, logprobs={top_logprobs}"
+        if answer.failure is not None:
+            raise ModelError(f"{self.name} failed a probe of one word ({asked}): {answer.failure}")
+        if answer.logprobs is None:
+            raise MissingCapability(f"{self.name} failed a probe of one word ({asked}): {answer.logprobs_missing}")
+        first = answer.logprobs.top.row(0) if answer.logprobs.top and len(answer.logprobs) else []
+        if not len(answer.logprobs) or (top_logprobs and not first):
+            got = "log-probabilities without alternatives" if len(answer.logprobs) else "an empty answer"
+            raise MissingCapability(f"{self.name} answered a probe of one word ({asked}) with {got}; {_WAY_OUT}")
+
+    def generate(
+        self,
+        conversations: Iterable[Conversation],
+        *,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        top_logprobs: int | None = 5,
+        seed: int = 0,
+        answer_schema: Mapping[str, Any] | None = None,
+    ) -> list[Answer]:
+        """One answer for each conversation, in order, asked together; works inside a running event loop too."""
+        asked = [as_messages(conversation) for conversation in conversations]
+        for messages in asked:
+            check_messages(messages)
+        options = _options(max_tokens, temperature, top_logprobs, seed)
+        _check_schema(answer_schema)
+        wishes = [Wish(options, top_logprobs, answer_schema, self._habits) for _ in asked]
+        try:
+            return self._client.run(self._generate(asked, wishes)) if asked else []
+        finally:
+            for sentence in self._habits.news():
+                if self._announce is not None:
+                    self._announce(f"{self.name} {sentence}")
+
+    async def _generate(self, asked: Sequence[Sequence[Message]], wishes: Sequence[Wish]) -> list[Answer]:
+        answers: dict[int, Answer] = {}
+        todo = iter(range(len(asked)))
+
+        async def work(sdk: Any) -> None:
+            for index in todo:
+                answers[index] = await self._answer(sdk, asked[index], wishes[index], index)
+
+        async with self._client.open() as sdk:
+            await together([work(sdk) for _ in range(min(self.concurrency, len(asked)))])
+        return [answers[index] for index in range(len(asked))]
+
+    async def _answer(self, sdk: Any, messages: Sequence[Message], wish: Wish, index: int) -> Answer:
+        try:
+            system, turns = conversation(messages)
+        except InputError as error:  # an image that is no longer what it was, a text that is none
+            return Answer(None, failure=str(error))
+
+        async def send() -> Any:
+            return await sdk.aio.models.generate_content(model=self.model, contents=turns, config=wish.config(system))
+
+        self.counters.images_run += sum(len(message.images) for message in messages)
+        reply = await self._client.ask(send, index, wish.mend)
+        if reply.fault is not None:
+            self._client.raise_if_hopeless(reply.fault, "generateContent")
+            return Answer(None, failure=reply.fault.reason, retries=reply.retries)
+        return self._read(reply.body, wish, reply.retries)
+
+    def _read(self, body: Any, wish: Wish, retries: int) -> Answer:
+        try:
+            reply = msgspec.convert(body, _Reply)
+            text = reply.text
+            (text or "").encode()
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
+            words = self._client.unreadable(body, error)
+            return Answer(None, failure=f"unreadable answer: {words}", retries=retries)
+        self.counters.tokens_run += _count(reply.usage_metadata, "totalTokenCount")
+        finish = self._finish(reply)
+        if text is None:
+            return Answer(None, failure=self._no_text(reply, finish), finish_reason=finish, retries=retries)
+        return Answer(text, *self._evidence(reply, text, wish), finish, retries=retries)
+
+    def _finish(self, reply: _Reply) -> str | None:
+        said = reply.candidates[0].finish_reason if reply.candidates else None
+        return _FINISHES.get(said) or self._endpoint.tidy(said) if isinstance(said, str) else None
+
+    def _no_text(self, reply: _Reply, finish: str | None) -> str:
+        feedback = reply.prompt_feedback
+        if feedback is not None and feedback.block_reason is not None:
+            said = f"{server_words(feedback.block_reason)} {server_words(feedback.block_reason_message)}"
+            return f"the prompt was blocked: {self._endpoint.tidy(said)}"
+        if not reply.candidates:
+            return "no text: the answer holds no candidates"
+        thoughts = _count(reply.usage_metadata, "thoughtsTokenCount")
+        if finish == "length" and thoughts:
+            return f"no text: max_tokens was spent on {thoughts} tokens of thinking; give more of them"
+        said = self._endpoint.tidy(server_words(reply.candidates[0].finish_message))
+        return f"no text: finish_reason={finish}" + (f", {said}" if said else "")
+
+    def _evidence(self, reply: _Reply, text: str, wish: Wish) -> tuple[TokenLogprobs | None, str | None]:
+        if wish.top_logprobs is None:
+            return None, NOT_ASKED
+        if wish.refused is not None:
+            return None, f"{self.base_url} refuses to give log-probabilities ({wish.refused}); {_WAY_OUT}"
+        given = (reply.candidates or [])[0].logprobs_result
+        if given is None or (text and isinstance(given, dict) and not given.get("chosenCandidates")):
+            return None, f"{self.base_url} left out the log-probabilities that were asked for; {_WAY_OUT}"
+        try:
+            evidence = from_gemini(given)
+            "".join((*evidence.tokens, *(evidence.top.tokens if evidence.top else ()))).encode()
+        except (EvidenceError, UnicodeEncodeError) as error:
+            return None, f"{self.base_url} gave broken log-probabilities: {self._endpoint.tidy(str(error))}"
+        return (evidence if wish.top_logprobs else dataclasses.replace(evidence, top=None)), None
+
+
+class _Part(msgspec.Struct):
+    text: str | None = None
+    thought: Any = None
+
+
+class _Content(msgspec.Struct):
+    parts: list[_Part] | None = None
+
+
+class _Candidate(msgspec.Struct, rename="camel"):
+    content: _Content | None = None
+    finish_reason: Any = None
+    finish_message: Any = None
+    logprobs_result: Any = None
+
+
+class _Feedback(msgspec.Struct, rename="camel"):
+    block_reason: Any = None
+    block_reason_message: Any = None
+
+
+class _Reply(msgspec.Struct, rename="camel"):
+    """What is read of an answer; everything else in it may be as it likes."""
+
+    candidates: list[_Candidate] | None = None
+    prompt_feedback: _Feedback | None = None
+    usage_metadata: Any = None
+
+    @property
+    def text(self) -> str | None:
+        """What the model said, without what it thought; None where it said nothing at all."""
+        content = self.candidates[0].content if self.candidates else None
+        parts = (content.parts if content is not None else None) or []
+        said = [part.text for part in parts if part.text is not None and part.thought is not True]
+        return "".join(said) if said else None
+
+
+def _count(usage: Any, name: str) -> int:
+    """What an answer says it took; nothing where it says nothing that can be true."""
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if type(count) is int and count > 0 else 0
+
+
+def _check_name(model: str) -> None:
+    check(bool(model.strip()), "Gemini needs a model's name: gemini:<model>, such as gemini:gemini-2.5-flash")
+    usable = model.isprintable() and not any(mark in model for mark in ("..", "?", "&", "#", "{", "}", " "))
+    check(usable, f"{model!r} is no name of a Gemini model; it should look like gemini-2.5-flash")
+
+
+def _options(max_tokens: int, temperature: float, top_logprobs: int | None, seed: int) -> dict[str, Any]:
+    check(max_tokens >= 1, f"max_tokens must be at least 1, not {max_tokens}")
+    check(0 <= temperature < math.inf, f"temperature must be a number from 0 on, not {temperature}")
+    check(seed in _SEEDS, f"seed must fit into 32 bits for Gemini, as {seed} does not")
+    limits = f"0 to {MAX_TOP_LOGPROBS} for Gemini"
+    known = top_logprobs is None or 0 <= top_logprobs <= MAX_TOP_LOGPROBS
+    check(known, f"top_logprobs must be {limits}, or None, not {top_logprobs}")
+    return {"max_output_tokens": max_tokens, "temperature": temperature, "seed": seed}
+
+
+def _check_schema(schema: Any) -> None:
+    if schema is None:
+        return
+    check(isinstance(schema, Mapping), f"answer_schema is a JSON Schema as a mapping, not {type(schema).__name__}")
+    try:
+        json.dumps(dict(schema), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"answer_schema cannot be written as JSON: {error}") from error
