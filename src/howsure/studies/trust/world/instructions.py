@@ -1,0 +1,288 @@
+"""BabyAI's instructions, as its own verifier judges them, over the search's numbers.
+
+The verifier has memory, and some of it is odd: where objects lie is looked up again only when something is dropped,
+what was carried a step before is remembered by each clause only while that clause is being judged, and "and" forgives
+failures. All of this decides when an episode ends, and is kept here as it is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howsure.studies.trust.world.board import CARRIED, OPEN, PICK, PUT, USE, Board, Core
+from howsure.studies.trust.world.distances import FAR, Distances, Seeds
+from howsure.studies.trust.world.search import FAILED, GOING, REACHED, Progress
+
+Snapshot = tuple[tuple[int, ...], ...]
+"""For each description the cells of its objects when they were last looked up."""
+
+
+def instructed(env: Any, board: Board) -> Instructed | None:
+    """The task of a BabyAI level; None where its instruction is of a kind that is not known."""
+    from minigrid.envs.babyai.core import verifier
+
+    if verifier.use_done_actions:  # set by an environment variable; every clause then waits for "done"
+        return None
+    descriptions: list[_Description] = []
+    clause = _clause(env.instrs, board, descriptions)
+    return None if clause is None else Instructed(env, board, clause, descriptions)
+
+
+class _Description:
+    """The objects that a phrase such as "a red ball" means: things or doors, found once at the beginning."""
+
+    def __init__(self, found: Any, board: Board) -> None:
+        self.found, self.board = found, board
+        numbers = [(one.type == "door", board.number_of[id(one)]) for one in found.obj_set]
+        self.things = frozenset(number for is_door, number in numbers if not is_door)
+        self.doors = frozenset(number for is_door, number in numbers if is_door)
+        self.door_cells = tuple(sorted(board.door_cells[door] for door in self.doors))
+
+    def cells_now(self, core: Core) -> tuple[int, ...]:
+        return tuple(sorted({core.places[t] for t in self.things if core.places[t] >= 0} | set(self.door_cells)))
+
+    def looked_up(self) -> tuple[int, ...]:
+        """As the environment's own verifier remembers them."""
+        return tuple(sorted({int(y) * self.board.width + int(x) for x, y in self.found.obj_poss}))
+
+
+class Instructed:
+    idle_counts = True
+    bump_kills = False
+
+    def __init__(self, env: Any, board: Board, clause: Any, descriptions: list[_Description]) -> None:
+        self.env, self.board, self.clause, self.descriptions = env, board, clause, descriptions
+        self.bounds = _Bounds(board)
+
+    def begin(self) -> Progress:
+        return tuple(one.looked_up() for one in self.descriptions), self.clause.begin(self.env.instrs)
+
+    def after(self, progress: Progress, action: int, before: Core, now: Core) -> tuple[Progress, int]:
+        snapshot, memory = progress
+        if action == PUT:
+            snapshot = tuple(one.cells_now(now) for one in self.descriptions)
+        memory, status = self.clause.judge(memory, action, now, snapshot)
+        return (snapshot, memory), status
+
+    def least(self, core: Core, progress: Progress) -> int:
+        snapshot, memory = progress
+        return max(1, self.clause.least(memory, core, snapshot, self.bounds))
+
+
+class _Bounds:
+    """Lower bounds over the cells that clauses name."""
+
+    def __init__(self, board: Board) -> None:
+        self.board, self.distances = board, Distances(board)
+
+    def places(self, things: frozenset[int], core: Core) -> tuple[int, ...] | None:
+        """The cells of these things; None where one of them is carried."""
+        places = {self.board.where(thing, core.places) for thing in things}
+        return None if CARRIED in places else tuple(sorted(place for place in places if place >= 0))
+
+    def near(self, cells: tuple[int, ...] | None, core: Core) -> int:
+        if cells is None:
+            return 0
+        return self.distances.field(self.distances.near(cells), core)[core.cell] if cells else FAR
+
+    def near_then(self, cells: tuple[int, ...], then: list[int], core: Core, least: int, cost: int) -> int:
+        """Beside one of these cells, and from there on at least `max(least, then) + cost`."""
+        seeds: Seeds = tuple((c, cost + max(least, then[c])) for c, _ in self.distances.near(cells))
+        return self.distances.field(seeds, core)[core.cell] if seeds else FAR
+
+    def later(self, cells: tuple[int, ...], core: Core) -> list[int]:
+        return self.distances.later(self.distances.near(cells), core)
+
+
+# -- clauses ---------------------------------------------------------------------------------------------------------
+
+
+def _clause(found: Any, board: Board, descriptions: list[_Description]) -> Any:
+    make = _CLAUSES.get(type(found).__name__)
+    if make is None or not type(found).__module__.startswith("minigrid."):
+        return None
+    made = make(found, board, descriptions)
+    return None if None in getattr(made, "parts", ()) else made
+
+
+def _described(found: Any, board: Board, descriptions: list[_Description]) -> int:
+    descriptions.append(_Description(found, board))
+    return len(descriptions) - 1
+
+
+class _GoTo:
+    """Face one of the objects from beside it."""
+
+    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+        self.board, self.which = board, _described(found.desc, board, descriptions)
+        self.meant = descriptions[self.which]
+
+    def begin(self, found: Any) -> Progress:
+        return ()
+
+    def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
+        faced = now.cell + self.board.steps[now.facing]
+        return memory, REACHED if faced in snapshot[self.which] else GOING
+
+    def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
+        places = bounds.places(self.meant.things, core)
+        if places is None:
+            return 0
+        return bounds.near(tuple(sorted({*places, *snapshot[self.which]})), core)
+
+
+class _Open:
+    """Open one of the doors; in strict mode to toggle any other loses."""
+
+    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+        self.board, self.strict = board, bool(found.strict)
+        self.meant = _Description(found.desc, board)
+        self.door_at = {cell: door for door, cell in enumerate(board.door_cells)}
+
+    def begin(self, found: Any) -> Progress:
+        return ()
+
+    def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
+        door = self.door_at.get(now.cell + self.board.steps[now.facing]) if action == USE else None
+        if door is None:
+            return memory, GOING
+        if door in self.meant.doors and now.doors[door] == OPEN:
+            return memory, REACHED
+        return memory, FAILED if self.strict else GOING
+
+    def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
+        return bounds.near(self.meant.door_cells, core) + 1
+
+
+class _PickUp:
+    """Pick up one of the things; in strict mode to pick up any other loses. Remembers what was carried before."""
+
+    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+        self.board, self.strict = board, bool(found.strict)
+        self.meant = _Description(found.desc, board)
+
+    def begin(self, found: Any) -> Progress:
+        return (_number(found.preCarrying, self.board),)
+
+    def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
+        (carried_before,) = memory
+        status = GOING
+        if action == PICK:
+            if carried_before < 0 and now.carried in self.meant.things:
+                status = REACHED
+            elif self.strict and now.carried >= 0:
+                status = FAILED
+        return (now.carried,), status
+
+    def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
+        return bounds.near(bounds.places(self.meant.things, core), core) + 1
+
+
+class _PutNext:
+    """Drop one of the things beside one of the others; in strict mode to pick up anything loses."""
+
+    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+        self.board, self.strict = board, bool(found.strict)
+        self.meant = _Description(found.desc_move, board)
+        self.which = _described(found.desc_fixed, board, descriptions)
+        self.beside = descriptions[self.which]
+
+    def begin(self, found: Any) -> Progress:
+        return (_number(found.preCarrying, self.board),)
+
+    def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
+        (carried_before,) = memory
+        status = GOING
+        if self.strict and action == PICK and now.carried >= 0:
+            status = FAILED
+        elif action == PUT and carried_before in self.meant.things:
+            place = now.places[carried_before]
+            if place >= 0 and any(self._next_to(place, other) for other in snapshot[self.which]):
+                status = REACHED
+        return (now.carried,), status
+
+    def _next_to(self, one: int, other: int) -> bool:
+        width = self.board.width
+        return abs(one % width - other % width) + abs(one // width - other // width) == 1
+
+    def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
+        """Either the thing is brought to the other, or the other to the thing first."""
+        others = bounds.places(self.beside.things, core)
+        things = bounds.places(self.meant.things, core)
+        if others is None:  # another is carried: drop it, take the thing, drop that
+            return 3 + bounds.near(things, core) if things else 1
+        others = tuple(sorted({*others, *self.beside.door_cells}))
+        if things is None:
+            return bounds.near(others, core)
+        forth = bounds.near_then(things, bounds.later(others, core), core, 1, 1)
+        back = bounds.near_then(others, bounds.later(things, core), core, 0, 4)
+        return min(forth, back)
+
+
+class _Pair:
+    """Two clauses; which of them are done is remembered."""
+
+    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+        self.strict = bool(found.strict)
+        self.parts = [_clause(one, board, descriptions) for one in (found.instr_a, found.instr_b)]
+
+    def begin(self, found: Any) -> Progress:
+        done = (found.a_done == "success", found.b_done == "success")
+        return (*done, self.parts[0].begin(found.instr_a), self.parts[1].begin(found.instr_b))
+
+    def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
+        left = [
+            part.least(own, core, snapshot, bounds)
+            for part, done, own in zip(self.parts, memory[:2], memory[2:], strict=True)
+            if not done
+        ]
+        return max(left, default=0)
+
+
+class _And(_Pair):
+    def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
+        done, own = list(memory[:2]), list(memory[2:])
+        for i, part in enumerate(self.parts):
+            if not done[i]:
+                own[i], status = part.judge(own[i], action, now, snapshot)
+                done[i] = status == REACHED
+        return (*done, *own), REACHED if all(done) else GOING
+
+
+class _Before(_Pair):
+    """The first, then the second, which is judged from the very step that finishes the first."""
+
+    first = 0
+
+    def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
+        done, own = list(memory[:2]), list(memory[2:])
+        one, two = self.first, 1 - self.first
+        status = GOING
+        if not done[one]:
+            own[one], status = self.parts[one].judge(own[one], action, now, snapshot)
+            done[one] = status == REACHED
+            if status == GOING and self.strict:
+                own[two], early = self.parts[two].judge(own[two], action, now, snapshot)
+                status = FAILED if early == REACHED else GOING
+        if done[one]:
+            own[two], status = self.parts[two].judge(own[two], action, now, snapshot)
+        return (*done, *own), status
+
+
+class _After(_Before):
+    first = 1
+
+
+def _number(carried: Any, board: Board) -> int:
+    return -1 if carried is None else board.number_of[id(carried)]
+
+
+_CLAUSES: dict[str, Any] = {
+    "GoToInstr": _GoTo,
+    "OpenInstr": _Open,
+    "PickupInstr": _PickUp,
+    "PutNextInstr": _PutNext,
+    "AndInstr": _And,
+    "BeforeInstr": _Before,
+    "AfterInstr": _After,
+}

@@ -1,0 +1,191 @@
+"""The world in words: names of things, what an action did, and a view of the grid for models without eyes.
+
+Nothing here speaks of a task: what MiniGrid calls a goal is a green square, as it looks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from howsure.studies.trust.world.actions import DIRECTIONS, MOVES
+
+ARROWS = {"right": ">", "down": "v", "left": "<", "up": "^"}
+_STEPS = {"right": (1, 0), "down": (0, 1), "left": (-1, 0), "up": (0, -1)}
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUWXYZabcdefghijklmnopqrstuwxyz0123456789"
+_TAKEN = "#.<>^v"
+
+
+class Grid(NamedTuple):
+    """The part of an environment's grid that is shown; a map's hidden ring of walls is left out."""
+
+    env: Any
+    ring: int
+
+    @property
+    def width(self) -> int:
+        return self.env.width - 2 * self.ring
+
+    @property
+    def height(self) -> int:
+        return self.env.height - 2 * self.ring
+
+    def at(self, x: int, y: int) -> Any:
+        return self.env.grid.get(x + self.ring, y + self.ring)
+
+    def agent(self) -> tuple[int, int, str]:
+        x, y = self.env.agent_pos
+        return int(x) - self.ring, int(y) - self.ring, DIRECTIONS[self.env.agent_dir]
+
+
+def name_of(found: Any) -> str:
+    """What a thing is called, without how it stands: "red key", "wall", "sofa"."""
+    if found is None:
+        return "free"
+    if found.type == "emoji":
+        return str(found.name)
+    if found.type == "goal":
+        return "green square"
+    if found.type in ("wall", "lava"):
+        return str(found.type)
+    named = getattr(found, "kind", None)
+    if named is not None and named.name != named.type:
+        return str(named.name)
+    return f"{found.color} {found.type}"
+
+
+def described(found: Any) -> str:
+    """What a thing is called and how it stands: "closed red door"."""
+    if found is None or found.type != "door":
+        return name_of(found)
+    return f"{'open' if found.is_open else 'locked' if found.is_locked else 'closed'} {name_of(found)}"
+
+
+# -- the view ----------------------------------------------------------------------------------------------------
+
+
+class Legend:
+    """One character for each description, the same for as long as an episode lasts."""
+
+    def __init__(self) -> None:
+        self._known = {"wall": "#", "free": "."}
+
+    def symbol(self, description: str) -> str:
+        known = self._known.get(description)
+        if known is None:
+            known = self._known[description] = self._new(description)
+        return known
+
+    def _new(self, description: str) -> str:
+        used = {*self._known.values(), *_TAKEN}
+        noun = description.split()[-1] if description.split() else ""
+        wishes = [*noun[:1].upper(), *noun[:1].lower(), *description.upper(), *_LETTERS]
+        return next((one for one in wishes if one in _LETTERS and one not in used), "?")
+
+
+def view(grid: Grid, legend: Legend) -> str:
+    """The whole grid in characters, what they mean, where the agent is, and what lies around it."""
+    x, y, facing = grid.agent()
+    rows, used = _drawn(grid, legend)
+    rows[y] = rows[y][:x] + ARROWS[facing] + rows[y][x + 1 :]
+    wide = len(str(grid.height - 1))
+    ruler = "".join(str(column % 10) for column in range(grid.width))
+    lines = [f"{'':{wide}} {ruler}", *(f"{number:{wide}} {row}" for number, row in enumerate(rows))]
+    meaning = "; ".join(f"{symbol} {what}" for what, symbol in used.items())
+    lines.append(f"{ARROWS[facing]} you; {meaning}")
+    lines.append(f"You are at x={x}, y={y} (x counts to the right, y down, from 0), facing {facing}{_with_you(grid)}.")
+    lines.append("Next to you: " + "; ".join(f"{way}: {_beside(grid, way)}" for way in MOVES) + ".")
+    return "\n".join(lines)
+
+
+def _drawn(grid: Grid, legend: Legend) -> tuple[list[str], dict[str, str]]:
+    used: dict[str, str] = {}
+    rows = []
+    symbols: dict[int, str] = {}
+    for y in range(grid.height):
+        row = []
+        for x in range(grid.width):
+            found = grid.at(x, y)
+            what = (
+                "free" if found is None else symbols.get(id(found)) or symbols.setdefault(id(found), described(found))
+            )
+            symbol = used.get(what)
+            if symbol is None:
+                symbol = used[what] = legend.symbol(what)
+            row.append(symbol)
+        rows.append("".join(row))
+    return rows, used
+
+
+def _with_you(grid: Grid) -> str:
+    x, y, _ = grid.agent()
+    under = grid.at(x, y)
+    carried = grid.env.carrying
+    return ("" if under is None else f", standing on {a(described(under))}") + (
+        ", carrying nothing" if carried is None else f", carrying {a(name_of(carried))}"
+    )
+
+
+def _beside(grid: Grid, way: str) -> str:
+    x, y, _ = grid.agent()
+    x, y = x + _STEPS[way][0], y + _STEPS[way][1]
+    inside = 0 <= x < grid.width and 0 <= y < grid.height
+    return described(grid.at(x, y)) if inside else "edge"
+
+
+def a(name: str) -> str:
+    if name in ("lava", "wall") or name[:1].isupper():
+        return name if name != "wall" else "a wall"
+    return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
+
+
+# -- what an action did --------------------------------------------------------------------------------------------
+
+
+class Before(NamedTuple):
+    """What counted just before an action: what lay in front, and what was carried."""
+
+    front: Any
+    front_was: str
+    inside_grid: bool
+    carried: Any
+
+
+def moved(before: Before, way: str, went: bool) -> str:
+    if went:
+        onto = "" if before.front is None or before.front.type == "floor" else f" onto {a(before.front_was)}"
+        return f"You moved {way}{onto}."
+    if not before.inside_grid or type(before.front).__name__ == "Edge":
+        return "The edge of the grid stopped you."
+    if before.front is None:
+        return f"You could not move {way}."
+    return f"{'A wall' if before.front.type == 'wall' else f'The {before.front_was}'} stopped you."
+
+
+def picked_up(before: Before, got: bool) -> str:
+    if got:
+        return f"You picked up the {name_of(before.front)}."
+    if before.front is None or not before.front.can_pickup():
+        return "There is nothing to pick up."
+    return f"Your hands are full: you already carry the {name_of(before.carried)}."
+
+
+def dropped(before: Before, did: bool) -> str:
+    if before.carried is None:
+        return "You carry nothing to drop."
+    name = name_of(before.carried)
+    return f"You dropped the {name}." if did else f"There is no room to drop the {name} here."
+
+
+def toggled(before: Before, now: Any) -> str:
+    front = before.front
+    if front is not None and front.type == "door":
+        if before.front_was == described(front):
+            return f"The {name_of(front)} is locked."
+        done = (
+            "unlocked and opened" if before.front_was.startswith("locked") else "opened" if front.is_open else "closed"
+        )
+        return f"You {done} the {name_of(front)}."
+    if front is not None and front.type == "box" and now is not front:
+        inside = "it was empty" if now is None else f"{a(name_of(now))} was in it"
+        return f"You opened the {name_of(front)}; {inside}."
+    return "There is nothing to toggle."
