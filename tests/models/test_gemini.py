@@ -392,7 +392,8 @@ def test_thinking_that_cannot_be_switched_off_is_held_to_the_least(
     sent = [request.body["generationConfig"].get("thinkingConfig") for request in server.requests]
     assert sent == [*settings, settings[-1]], "remembered"
     assert len(told) == 1
-    assert told[0].startswith(f"gemini:{name} does not let thinking be switched off (HTTP 400: {message}); it is asked")
+    assert told[0].startswith(f"gemini:{name} refuses thinking_budget=0 (HTTP 400: {message}); it is asked with ")
+    assert ("counts against max_tokens" in told[0]) == (settings[-1] is not None)
     model.close()
 
 

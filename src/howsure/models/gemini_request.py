@@ -114,11 +114,10 @@ class Habits:
         told, self._told = self._told, (self.thinking.at, self.form.at)
         sentences = []
         if self.thinking.at > told[0]:
-            instead = _shown(self.thinking.rung) or "no word on thinking"
-            sentences.append(
-                f"does not let thinking be switched off ({self.thinking.refusal}); it is asked with {instead}, and "
-                "what it thinks counts against max_tokens"
-            )
+            least = _shown(self.thinking.rung)
+            instead = f"{least}, and what it thinks counts against max_tokens" if least else "no word on thinking"
+            refused = f"refuses thinking_budget=0 ({self.thinking.refusal})"
+            sentences.append(f"{refused}; it is asked with {instead}")
         if self.form.at > told[1]:
             sentences.append(
                 f"does not hold its answers to the schema ({self.form.refusal}); it is asked with "
