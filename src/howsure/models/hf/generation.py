@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from howsure.models.contract import Counters
+from howsure.models.hf.loading import quiet_transformers
 from howsure.models.hf.scoring import entropy_of
 from howsure.models.hf.sight import Pixels, together
 
@@ -91,7 +92,8 @@ def write(
     ids, mask = _padded(prompts, pad_id)
     ends = end_tokens(network)
     onlooker = None if manner.top is None else Onlooker(manner.top)
-    with torch.random.fork_rng(devices=[network.device] if network.device.type == "cuda" else []):
+    # transformers remarks on a top-k that greedy writing has no use for; unsaid, it would be the checkpoint's.
+    with quiet_transformers(), torch.random.fork_rng(devices=[network.device] if network.device.type == "cuda" else []):
         torch.manual_seed(manner.seed)
         output = network.generate(
             input_ids=torch.from_numpy(ids).to(network.device),
