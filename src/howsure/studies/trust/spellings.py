@@ -11,43 +11,46 @@ Spellings = Mapping[str, Sequence[str]]
 DIRECTIONS = {"up": "north", "down": "south", "left": "west", "right": "east"}
 """The four directions with their names on a map, in the order that every table keeps."""
 
-BEFORE_DIRECTIONS = ("move ", "go ")
-WITH_DIRECTION = frozenset({"pick up", "drop", "toggle"})
-"""Actions that may say where: `pick up left`."""
+MOVES = ("move", "go", "walk", "step")
+WITH_DIRECTION = {"pick up": ("pick up", "grab"), "drop": ("drop", "put down"), "toggle": ("toggle", "open")}
+"""Actions that may say where, `pick up left`, with their other names."""
 
+_TOWARDS = (" ", " to ", " the ", " to the ")
 _BETWEEN_WORDS = re.compile(r"[\s_-]+")
 
 
 def usual_spellings(allowed: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The ways to write each allowed action: the label, a direction's other names, `move up`, `pick up left`.
+    """The ways to write each allowed action: the label, a direction's other names, `move up`, `grab to the left`.
 
-    >>> usual_spellings(["left"])["left"]
-    ('left', 'west', 'l', 'w', 'move left', 'move west', 'move l', 'move w', 'go left', 'go west', 'go l', 'go w')
+    These are the ways that `world.actions` reads; an action that it does not know is written as its label.
+
+    >>> usual_spellings(["left"])["left"][:8]
+    ('left', 'west', 'l', 'w', 'move left', 'move west', 'move l', 'move w')
     """
     return {label: tuple(dict.fromkeys(_spellings(label))) for label in allowed}
 
 
 def could_become(written: str, spellings: Spellings) -> frozenset[str]:
-    """The actions of which a spelling begins with what is written; case, `_`, `-` and spaces are all one.
+    """The actions of which a spelling begins with what is written; case, spaces, `_` and `-` do not count.
 
     >>> sorted(could_become("Move_", usual_spellings(["up", "down", "done"])))
     ['down', 'up']
     """
     begun = _plain(written)
     return frozenset(
-        label
-        for label, ways in spellings.items()
-        if any(way.startswith(begun) or way == begun.rstrip(" .!") for way in map(_plain, ways))
+        label for label, ways in spellings.items() if any(way.startswith(begun) for way in map(_plain, ways))
     )
 
 
 def _spellings(label: str) -> list[str]:
     if label in DIRECTIONS:
-        names = _names(label)
-        return [*names, *(before + name for before in BEFORE_DIRECTIONS for name in names)]
-    if label in WITH_DIRECTION:
-        return [label, *(f"{label} {name}" for direction in DIRECTIONS for name in _names(direction))]
-    return [label]
+        return [*_names(label), *(verb + where for verb in MOVES for where in _where(label))]
+    verbs = WITH_DIRECTION.get(label, ())
+    return [label, *verbs, *(verb + where for verb in verbs for direction in DIRECTIONS for where in _where(direction))]
+
+
+def _where(direction: str) -> list[str]:
+    return [towards + name for towards in _TOWARDS for name in _names(direction)]
 
 
 def _names(direction: str) -> list[str]:
@@ -57,4 +60,4 @@ def _names(direction: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
-    return _BETWEEN_WORDS.sub(" ", text.casefold()).lstrip()
+    return _BETWEEN_WORDS.sub("", text.casefold())
