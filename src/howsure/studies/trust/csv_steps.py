@@ -1,0 +1,304 @@
+"""A CSV file of steps, from rows to columns of numbers: three entropies in bits, and what else stands beside them.
+
+A field that is empty, or says nan, none, null or n/a, is missing. One that is no number, and a number that cannot be
+what its column says, are missing too, under reasons of their own and with the line they stand in.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from howsure.studies.trust.csv_lines import (
+    BAD_QUOTES,
+    ENTROPY_COLUMNS,
+    OPEN_QUOTE,
+    TOO_FEW,
+    TOO_MANY,
+    TORN,
+    Header,
+    Lines,
+    Rows,
+    open_log,
+    read_header,
+    read_rows,
+)
+from howsure.studies.trust.steps import Array, Codes, Reasons, Steps
+
+EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN = "empty_field", "unreadable", "impossible", "no_column"
+REASONS = ("", EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN, TOO_FEW, TOO_MANY, TORN, OPEN_QUOTE, BAD_QUOTES)
+MISSING_WORDS = frozenset({"", "nan", "none", "null", "n/a", "na", "<na>"})
+
+MOST_BITS = 1e6
+"""More than the entropy of any action; a number beyond it belongs to another column."""
+
+NAMELESS = "(no episode)"
+SHOWN_PLACES = 3
+"""Sentences about single lines, of each kind; the others are counted."""
+
+SHOWN_CHARACTERS = 60
+ROWS_FOR_DECIMALS = 100
+"""Of each portion of a file: how many decimals a column is printed with shows in its first rows."""
+
+MORE = {
+    UNREADABLE: "fields that are no numbers",
+    IMPOSSIBLE: "numbers that cannot be",
+    TOO_FEW: "rows of too few fields",
+    TOO_MANY: "rows of too many fields",
+    BAD_QUOTES: "rows with quotes that cannot be read",
+}
+
+
+class Kind(NamedTuple):
+    """What the numbers of a column may be: the least, the most, what that is in words, and words for numbers."""
+
+    low: float
+    high: float
+    meaning: str
+    whole: bool = False
+    words: Mapping[str, str] = MappingProxyType({})
+
+
+KINDS = {
+    **dict.fromkeys(ENTROPY_COLUMNS, Kind(-1e-9, MOST_BITS, f"an entropy (0 to {MOST_BITS:,.0f} bits)")),
+    "trust_T": Kind(-sys.float_info.max, sys.float_info.max, "a trust (a finite number)"),
+    "step": Kind(-(2.0**53), 2.0**53, "the number of a step"),
+    "action_probability": Kind(0.0, 1.0, "a probability (0 to 1)"),
+    "on_shortest_path": Kind(
+        0.0, 1.0, "a yes or no (1 or 0)", True, {"true": "1", "false": "0", "yes": "1", "no": "0"}
+    ),
+}
+PRINTED = (*ENTROPY_COLUMNS, "trust_T")
+"""The columns whose digits are counted, to know what rounding may have done."""
+
+
+@dataclass
+class Remarks:
+    """Sentences about lines of a file: the first few of each kind, and how many more there are."""
+
+    name: str
+    shown: list[tuple[int, str]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, kind: str, line: int, words: str) -> None:
+        self.counts[kind] += 1
+        if self.counts[kind] <= SHOWN_PLACES:
+            self.shown.append((line, words))
+
+    def sentences(self) -> list[str]:
+        """In the order of the lines."""
+        shown = [f"{self.name}, line {line}: {words}" for line, words in sorted(self.shown)]
+        more = [(kind, count - SHOWN_PLACES) for kind, count in self.counts.items() if count > SHOWN_PLACES]
+        return [*shown, *(f"{self.name}: {count:,} more {MORE[kind]}" for kind, count in more)]
+
+
+@dataclass(frozen=True, eq=False)
+class StepLog:
+    """What a file holds: its steps, what it says of their trust itself, and sentences about what is wrong in it."""
+
+    name: str
+    steps: Steps
+    lines: Codes
+    """The line that each row begins at."""
+    trust_recorded: Array
+    decimals: dict[str, int]
+    """Digits behind the point, in the columns of entropies and of trust."""
+    columns_missing: tuple[str, ...]
+    delimiter: str
+    episodes_from: str
+    """`episode` or `step`, the column that tells episodes apart, or `nothing`."""
+    notes: list[str]
+
+
+class _Portion(NamedTuple):
+    lines: Codes
+    numbers: dict[str, Array]
+    reason: Reasons
+    episode: Codes
+
+
+def read_steps_csv(path: str | os.PathLike[str]) -> StepLog:
+    """One file of steps. What is wrong with the file as a whole is an `InputError`."""
+    name = shown_name(path)
+    with open_log(path, name) as file:
+        taken = Lines(file, name)
+        lines = iter(taken)
+        header = read_header(lines, name, taken)
+        table = _Table(header, Remarks(name))
+        for rows in read_rows(lines, header, name, taken):
+            table.add(rows)
+    return table.log(name)
+
+
+def shown_name(path: str | os.PathLike[str]) -> str:
+    """A name as it can be written anywhere: on the disk it is made of bytes, which need not be text."""
+    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+
+
+@dataclass
+class _Table:
+    """The columns of a file, portion by portion."""
+
+    header: Header
+    remarks: Remarks
+    portions: list[_Portion] = field(default_factory=list)
+    episodes: dict[str, int] = field(default_factory=dict)
+    episode: int = 0
+    """That of the last row, as a place in `episodes`."""
+    decimals: dict[str, int] = field(default_factory=dict)
+
+    def add(self, rows: Rows) -> None:
+        for fault, line in {fault: rows.lines[place] for place, fault in rows.faults.items()}.items():
+            self.remarks.add(fault.reason, line, fault.words)
+        reason = np.zeros((len(rows.lines), 3), dtype=np.uint8)
+        numbers = {}
+        for column, kind in KINDS.items():
+            if column in self.header.places:
+                numbers[column], codes = self._column(column, kind, rows)
+            else:
+                numbers[column] = np.full(len(reason), np.nan)
+                codes = np.full(len(reason), REASONS.index(NO_COLUMN), dtype=np.uint8)
+            if column in ENTROPY_COLUMNS:
+                reason[:, ENTROPY_COLUMNS.index(column)] = codes
+        for place, fault in rows.faults.items():
+            reason[place] = REASONS.index(fault.reason)
+        self.portions.append(_Portion(np.array(rows.lines, dtype=np.int64), numbers, reason, self._labels(rows)))
+
+    def _column(self, column: str, kind: Kind, rows: Rows) -> tuple[Array, Reasons]:
+        """The numbers of a column, and why they are missing where they are."""
+        place = self.header.places[column]
+        texts = [fields[place] for fields in rows.fields]
+        values, bad = numbers_in(texts, self.header.decimal_comma, kind.words)
+        codes = np.where(np.isnan(values), REASONS.index(EMPTY), 0).astype(np.uint8)
+        for i in bad:
+            codes[i] = REASONS.index(UNREADABLE)
+            self.remarks.add(UNREADABLE, rows.lines[i], f"{column} {_short(texts[i])} is not a number")
+        for i in np.flatnonzero((values < kind.low) | (values > kind.high) | (kind.whole & (values % 1 > 0))).tolist():
+            codes[i], values[i] = REASONS.index(IMPOSSIBLE), np.nan
+            self.remarks.add(IMPOSSIBLE, rows.lines[i], f"{column} {_short(texts[i])} cannot be {kind.meaning}")
+        if column in PRINTED:
+            found = _decimals(texts[:ROWS_FOR_DECIMALS], values[:ROWS_FOR_DECIMALS])
+            self.decimals[column] = max(self.decimals.get(column, 0), found)
+        return values, codes
+
+    def _labels(self, rows: Rows) -> Codes:
+        """The episode of each row by its label; a row that cannot be used goes with the row before it."""
+        if "episode" not in self.header.places:
+            return np.empty(0, dtype=np.int64)
+        place, codes = self.header.places["episode"], []
+        for row, fields in enumerate(rows.fields):
+            if row not in rows.faults:
+                label = fields[place].strip() or NAMELESS
+                self.episode = self.episodes.setdefault(label, len(self.episodes))
+            codes.append(self.episode)
+        return np.array(codes, dtype=np.int64)
+
+    def log(self, name: str) -> StepLog:
+        numbers = {column: _joined([part.numbers[column] for part in self.portions]) for column in KINDS}
+        source = next((column for column in ("episode", "step") if column in self.header.places), "nothing")
+        episodes, codes = self._episodes(numbers["step"])
+        steps = Steps(
+            episodes,
+            codes,
+            np.column_stack([numbers[column] for column in ENTROPY_COLUMNS]),
+            REASONS,
+            np.concatenate([np.empty((0, 3), dtype=np.uint8), *(part.reason for part in self.portions)]),
+            numbers["action_probability"],
+            numbers["on_shortest_path"],
+        )
+        lines = np.concatenate([np.empty(0, dtype=np.int64), *(part.lines for part in self.portions)])
+        missing = tuple(column for column in ENTROPY_COLUMNS if column not in self.header.places)
+        notes = [*self._about_file(name, missing, steps, source), *self.remarks.sentences()]
+        delimiter, recorded = self.header.delimiter, numbers["trust_T"]
+        return StepLog(name, steps, lines, recorded, self.decimals, missing, delimiter, source, notes)
+
+    def _episodes(self, step: Array) -> tuple[tuple[str, ...], Codes]:
+        if "episode" not in self.header.places:
+            return _by_step(step)
+        codes = np.concatenate([np.empty(0, dtype=np.int64), *(part.episode for part in self.portions)])
+        return tuple(self.episodes) or ((NAMELESS,) if len(codes) else ()), codes
+
+    def _about_file(self, name: str, missing: tuple[str, ...], steps: Steps, source: str) -> Iterator[str]:
+        if not len(steps):
+            yield f"{name} holds a header and no row"
+            return
+        if missing:
+            columns = f"columns {', '.join(missing)}" if len(missing) > 1 else f"column {missing[0]}"
+            yield f"{name} has no {columns}, so that none of its rows is complete"
+        if source == "nothing":
+            yield f"{name} has no column episode or step: its rows are taken as one episode"
+        nameless = steps.episodes.index(NAMELESS) if NAMELESS in steps.episodes else -1
+        if count := int((steps.episode == nameless).sum()):
+            rows = "1 row names no episode and is" if count == 1 else f"{count:,} rows name no episode and are"
+            yield f"{name}: {rows} taken as one, {NAMELESS}"
+
+
+# -- fields --------------------------------------------------------------------------------------------------------
+
+
+def numbers_in(texts: list[str], decimal_comma: bool, words: Mapping[str, str]) -> tuple[Array, list[int]]:
+    """The texts as numbers, NaN where there is none, and the places of those that say something else."""
+    if decimal_comma:
+        texts = [text.replace(",", ".") if "." not in text else text for text in texts]
+    plain = _plain_numbers(texts)
+    if plain is not None:
+        return plain, []
+    found = [_number(text, words) for text in texts]
+    bad = [place for place, value in enumerate(found) if value is None]
+    return np.array(found, dtype=np.float64), bad
+
+
+def _plain_numbers(texts: list[str]) -> Array | None:
+    """The quick way, for numbers and empty fields; None where there is anything else."""
+    if "_" in "".join(texts):  # 1_000 is a number to Python, and to no one else
+        return None
+    full = texts if all(texts) else [text or "nan" for text in texts]
+    try:
+        return np.fromiter(map(float, full), dtype=np.float64, count=len(full))
+    except ValueError:
+        return None
+
+
+def _number(text: str, words: Mapping[str, str]) -> float | None:
+    """NaN for a missing number, None for what is none."""
+    bare = text.strip().casefold()
+    if bare in MISSING_WORDS:
+        return np.nan
+    try:
+        return None if "_" in bare else float(words.get(bare, bare))
+    except ValueError:
+        return None
+
+
+def _decimals(texts: Sequence[str], values: Array) -> int:
+    """The most digits behind the point; a number with an exponent is not rounded to any."""
+    found = [text.strip().lower() for text, value in zip(texts, values, strict=True) if value == value]
+    return max((17 if "e" in text else len(text.replace(",", ".").partition(".")[2]) for text in found), default=0)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…")
+
+
+# -- episodes ------------------------------------------------------------------------------------------------------
+
+
+def _by_step(step: Array) -> tuple[tuple[str, ...], Codes]:
+    """A new episode begins where the step does not increase."""
+    known = np.flatnonzero(~np.isnan(step))
+    begins = np.zeros(len(step), dtype=np.int64)
+    begins[known[1:]] = np.diff(step[known]) <= 0
+    codes = np.cumsum(begins)
+    count = int(codes.max(initial=-1)) + 1
+    return tuple(str(number) for number in range(1, count + 1)), codes
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return np.concatenate([np.empty(0), *parts])

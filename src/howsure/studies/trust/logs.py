@@ -1,0 +1,168 @@
+"""Logs of steps that exist already, written here or elsewhere: what they show about trust.
+
+Question: how much of what grounding and instruction together take off the uncertainty is due to grounding alone?
+Data: CSV files with the columns entropy_H_X, entropy_H_X_given_S and entropy_H_X_given_LS (bits) in any order among
+others; `episode`, or where `step` begins anew, tells episodes apart, and each file has its own.
+What comes out: the summary of a run of `trust`. One bad file never stops the others: it becomes a sentence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from howsure.errors import InputError
+from howsure.studies.trust.csv_lines import ENTROPY_COLUMNS
+from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
+from howsure.studies.trust.estimates import part, trust_per_step, trust_summary
+from howsure.studies.trust.steps import Steps
+
+__all__ = ["Analysis", "StepLog", "analyse", "read_steps_csv"]
+
+PathLike = str | os.PathLike[str]
+
+RECORDED_TOLERANCE = 1e-3
+"""A recorded T may differ by this, or by what rounding to the digits printed explains, whichever is more."""
+
+SHOWN_FILES = 50
+"""Files that a summary holds apart, the first ones; all of them are in the other figures."""
+
+LEVEL, RESAMPLES = 0.95, 2000
+
+
+class Analysis(NamedTuple):
+    """The summary, and whether a file could not be read; `summary["problems"]` has a sentence for each."""
+
+    summary: dict[str, Any]
+    failed: bool
+
+
+def analyse(paths: Sequence[PathLike], *, seed: int = 0) -> Analysis:
+    """The steps of all files together. An `InputError` where there is no step in any of them."""
+    logs, problems, notes = _read(paths)
+    if not any(len(log.steps) for log in logs):
+        raise _nothing(logs, problems)
+    named = _labelled(logs) if len(logs) > 1 else logs
+    steps = Steps.joined([log.steps for log in named])
+    checked = [_recorded(log) for log in logs]
+    notes += [note for log in logs for note in log.notes] + [note for _, found in checked for note in found]
+    if len(logs) > SHOWN_FILES:
+        notes.append(f"the first {SHOWN_FILES} files are listed apart; {len(logs) - SHOWN_FILES:,} more are not")
+    summary = trust_summary(
+        steps,
+        seed=seed,
+        level=LEVEL,
+        notes=notes,
+        files=[_file(log, counts, seed) for log, (counts, _) in list(zip(named, checked, strict=True))[:SHOWN_FILES]],
+        recorded={name: sum(counts[name] for counts, _ in checked) for name in checked[0][0]},
+        problems=problems,
+    )
+    return Analysis(summary, bool(problems))
+
+
+def _read(paths: Sequence[PathLike]) -> tuple[list[StepLog], list[str], list[str]]:
+    """Each file once, in the order given; sentences about those that cannot be read, and about those named twice."""
+    logs: list[StepLog] = []
+    problems: list[str] = []
+    seen: dict[str, str] = {}
+    notes = []
+    for path in paths:
+        name = shown_name(path)
+        real = os.path.realpath(path) if "\0" not in name else name
+        if real in seen:
+            notes.append(f"{name} is the file {seen[real]}, and is read once")
+            continue
+        seen[real] = name
+        try:
+            logs.append(read_steps_csv(path))
+        except InputError as error:
+            problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{name} cannot be read: {error.strerror or error}")
+    return logs, problems, notes
+
+
+def _nothing(logs: Sequence[StepLog], problems: Sequence[str]) -> InputError:
+    sentences = [*problems, *(note for log in logs for note in log.notes)]
+    if not sentences:
+        return InputError(f"there is no step to analyse: name CSV files with the columns {', '.join(ENTROPY_COLUMNS)}")
+    others = len(sentences) - 1
+    more = f" ({others:,} more problem{'' if others == 1 else 's'})" if others else ""
+    return InputError(f"there is no step to analyse: {sentences[0]}{more}")
+
+
+def _labelled(logs: Sequence[StepLog]) -> list[StepLog]:
+    """Episodes under the names of their files: those of two files are different ones, whatever they are called."""
+    return [replace(log, steps=replace(log.steps, episodes=tuple(_labels(log)))) for log in logs]
+
+
+def _labels(log: StepLog) -> Iterator[str]:
+    alone = len(log.steps.episodes) == 1 and log.episodes_from != "episode"
+    for episode in log.steps.episodes:
+        yield log.name if alone else f"{log.name}, {episode}"
+
+
+def _file(log: StepLog, recorded: dict[str, int], seed: int) -> dict[str, Any]:
+    return {
+        "file": log.name,
+        "delimiter": log.delimiter,
+        "columns_missing": list(log.columns_missing),
+        "episodes_from": log.episodes_from,
+        "episode_count": len(log.steps.episodes),
+        "recorded": recorded,
+        **part(log.steps, np.arange(len(log.steps)), log.steps.complete, LEVEL, RESAMPLES, seed),
+    }
+
+
+# -- what a log says of trust itself -------------------------------------------------------------------------------
+
+
+def _recorded(log: StepLog) -> tuple[dict[str, int], list[str]]:
+    """Recorded trusts held against those that the entropies beside them give; and sentences about what differs."""
+    said, found = log.trust_recorded, trust_per_step(log.steps.bits)
+    there = ~np.isnan(said)
+    slack = _slack(log, found)
+    compared = there & ~np.isnan(found) & np.isfinite(slack)
+    differs = np.zeros(len(said), dtype=np.bool_)
+    differs[compared] = np.abs(said[compared] - found[compared]) > slack[compared]
+    baseless = there & ~log.steps.complete
+    counts = {
+        "rows": int(there.sum()),
+        "compared": int(compared.sum()),
+        "differing": int(differs.sum()),
+        "without_entropies": int(baseless.sum()),
+    }
+    return counts, list(_about_recorded(log, counts, differs, found))
+
+
+def _slack(log: StepLog, found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """How far rounding alone can take a recorded T from the one computed; inf where that has no bound.
+
+    Entropies printed with d decimals are off by up to half a unit of the last, so numerator and denominator each by
+    two of these halves: |ΔT| ≤ (Δn + |T| Δd) / (|d| − Δd), and half a unit of T's own last digit.
+    """
+    x, xs, xls = (0.5 * 10.0 ** -log.decimals.get(column, 17) for column in ENTROPY_COLUMNS)
+    own = 0.5 * 10.0 ** -log.decimals.get("trust_T", 17)
+    room = np.abs(log.steps.bits[:, 0] - log.steps.bits[:, 2]) - (x + xls)
+    bound = np.full(len(found), np.inf)
+    np.divide((x + xs) + np.abs(found) * (x + xls), room, out=bound, where=room > 0)
+    return np.maximum(bound + own, RECORDED_TOLERANCE)
+
+
+def _about_recorded(
+    log: StepLog, counts: dict[str, int], differs: np.ndarray[Any, Any], found: np.ndarray[Any, Any]
+) -> Iterator[str]:
+    if counts["differing"]:
+        first = int(np.flatnonzero(differs)[0])
+        yield (
+            f"{log.name}: {counts['differing']:,} of {counts['compared']:,} recorded trust_T differ from what their "
+            f"entropies give by more than rounding explains, the first in line {log.lines[first]} "
+            f"({log.trust_recorded[first]:.4g} recorded, {found[first]:.4g} computed); the figures here are computed"
+        )
+    if counts["without_entropies"]:
+        rows = "1 row records" if counts["without_entropies"] == 1 else f"{counts['without_entropies']:,} rows record"
+        yield f"{log.name}: {rows} a trust_T without the three entropies that it is made of, and cannot be used"
