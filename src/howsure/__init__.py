@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from howsure.studies.perplexity import perplexity as perplexity
     from howsure.studies.reading import read_text as read_text
     from howsure.studies.trajectories import trajectories as trajectories
+    from howsure.studies.trust import trust as trust
 
 _HOMES = {
     "Distribution": "howsure.evidence",
@@ -42,6 +43,7 @@ _HOMES = {
     "read_text": "howsure.studies.reading",
     "train_ngram": "howsure.studies.ngram",
     "trajectories": "howsure.studies.trajectories",
+    "trust": "howsure.studies.trust",
 }
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "read_text",
     "train_ngram",
     "trajectories",
+    "trust",
 ]
 
 

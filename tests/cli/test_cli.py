@@ -47,7 +47,7 @@ def questions(tmp_path: Path) -> Path:
 
 # -- fast and light -----------------------------------------------------------------------------------------------
 
-HEAVY = ("torch", "transformers", "sklearn", "scipy", "openai", "polars", "relplot", "matplotlib", "pandas")
+HEAVY = ("torch", "transformers", "sklearn", "scipy", "openai", "polars", "relplot", "matplotlib", "pandas", "minigrid", "gymnasium", "pygame", "google.genai", "PIL")
 
 
 @pytest.mark.parametrize("statement", ["import howsure", "import howsure; from howsure.cli.app import app"])
@@ -71,7 +71,7 @@ def test_the_exported_names() -> None:
 
     assert sorted(package.__all__) == [
         "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "load", "mcq", "perplexity",
-        "read_text", "train_ngram", "trajectories",
+        "read_text", "train_ngram", "trajectories", "trust",
     ]  # fmt: skip
     for name in package.__all__:
         assert getattr(package, name) is not None
@@ -92,7 +92,7 @@ COMMANDS = (
     "entropy",
     "theorem",
 )
-GROUPS = {"ngram": ("train",)}
+GROUPS = {"trust": ("run", "analyse", "coherent", "maps"), "ngram": ("train",)}
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *(f"{g} {c}" for g, found in GROUPS.items() for c in found)])

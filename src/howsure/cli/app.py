@@ -24,6 +24,7 @@ from howsure.cli.runs import runs
 from howsure.cli.show import ask, show
 from howsure.cli.theorem import theorem
 from howsure.cli.trajectories import trajectories
+from howsure.cli.trust import app as trust
 
 app = typer.Typer(
     name="howsure",
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 for one in (show, ask, mcq, perplexity, trajectories, compare, demo, models, runs):
     app.command()(one)
+app.add_typer(trust)
 app.add_typer(ngram)
 # A number such as -0.5 is for `entropy` to refuse in a sentence; it is not an option -0.
 app.command(context_settings={"ignore_unknown_options": True})(entropy)

@@ -30,7 +30,7 @@ def demo(
     from howsure.studies.demo import JOBS
 
     opened = load(model, lazy=True, announce=common.announcer(quiet))
-    jobs = [prepare(opened) for prepare in JOBS]
+    jobs = _jobs(JOBS, opened)
     if dry_run:
         calls, tokens = sum(job.model_calls for job in jobs), sum(job.tokens for job in jobs)
         return common.print_plan({"studies": len(jobs), "model_calls": calls, "tokens": tokens}, as_json)
@@ -48,6 +48,19 @@ def demo(
     else:
         print_demo(output(), rows, folder)
     return common.SOME_FAILED if failed else common.DONE
+
+
+def _jobs(prepares: Any, model: Any) -> list[Any]:
+    """Every study that can be run with what is installed; the others are told."""
+    from howsure.errors import MissingExtra
+
+    jobs = []
+    for prepare in prepares:
+        try:
+            jobs.append(prepare(model))
+        except MissingExtra as error:
+            common.say(f"left out: {error}")
+    return jobs
 
 
 def _draw(found: Any, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 from howsure.models.contract import Model
 from howsure.runs import Progress
 from howsure.runs.files import storage_errors, to_json, write_atomic
-from howsure.studies import mcq, perplexity, trajectories
+from howsure.studies import mcq, perplexity, trajectories, trust
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.theorem import Theorem, theorem
+
+
+TRUST_STEPS = 6
 
 
 class Done(NamedTuple):
@@ -73,6 +76,23 @@ def trajectories_job(model: Model) -> Job:
     return Job("trajectories", cost.get("conversations_to_read", 0), cost.get("tokens_run", 0), run)
 
 
+def trust_job(model: Model) -> Job:
+    """A few steps in the map with rooms and furniture, by exact scores."""
+    with closing(_trust(model)) as prepared:
+        cost = prepared.cost()
+
+    def run(out: Path, progress: Progress) -> Done:
+        with closing(_trust(model)) as prepared:
+            result = trust.carry_out(prepared, out=out, progress=progress)
+        return Done(result.summary, result.failed)
+
+    return Job("trust", cost["model_calls_at_most"], cost.get("tokens_at_most", 0), run)
+
+
+def _trust(model: Model) -> trust.Prepared:
+    return trust.prepare("home", model, max_steps=TRUST_STEPS)
+
+
 def theorem_job(model: Model) -> Job:
     """A language of six words read by its own model; needs no other."""
 
@@ -99,4 +119,4 @@ def _data(name: str) -> Iterator[Path]:
         yield path
 
 
-JOBS: tuple[Callable[[Model], Job], ...] = (mcq_job, perplexity_job, trajectories_job, theorem_job)
+JOBS: tuple[Callable[[Model], Job], ...] = (trust_job, trajectories_job, perplexity_job, mcq_job, theorem_job)

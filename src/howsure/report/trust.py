@@ -1,0 +1,78 @@
+"""A run of the trust study in the terminal: its summary, a step in full, and the maps that come along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from howsure.report.tables import cut_to_fit, plain_table, print_summary
+from howsure.report.text import printable, quoted, shortened
+from howsure.report.trust_log import trust_sections
+from howsure.runs import Run, Sample
+
+SHOWN_TOKENS = 4
+SHOWN_CHARACTERS = 300
+
+
+def print_trust_run(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
+    print_summary(console, summary, samples, run, trust_sections(summary))
+
+
+def print_step(console: Console, sample: Sample) -> None:
+    """One step with its three answers, entropies and trust."""
+    result = sample.result
+    lines = [f"[Step {result['step']} of episode {result['episode']}] at ({result['agent_x']}, {result['agent_y']})"]
+    for name, found in result["conditions"].items():
+        lines += [*_answer(f"[H({name})]", found, sample.evidence.get("answers", {}).get(name, {})), ""]
+    lines.append("[Entropy Comparison Results]")
+    for name, found in result["conditions"].items():
+        lines.append(f"{f'H({name}):':<16}{_bits(found['entropy_bits'])}")
+    lines.append(f"{'Trust T:':<16}{_bits(result['trust'])}")
+    effect = result["effect"] or "no action could be read, so none was taken"
+    lines.append(f"{'Taken:':<16}{result['action'] or '—'}: {effect}{_judged(result)}")
+    console.print(Text("\n".join(printable(line) for line in [*lines, ""])), soft_wrap=True)
+
+
+def _answer(label: str, found: dict[str, Any], evidence: dict[str, Any]) -> list[str]:
+    action = found["action"] if found["action"] is not None else f"none ({found['action_missing']})"
+    lines = [f"{label} Action: {action}"]
+    spread = found.get("probabilities")
+    if spread:
+        ranked = sorted(spread.items(), key=lambda pair: -pair[1])
+        other = f", other {found['other']:.3f}" if found.get("other") else ""
+        lines.append("  probabilities: " + ", ".join(f"{name} {p:.3f}" for name, p in ranked) + other)
+    lines += _tokens(evidence.get("action") or {})
+    if found["entropy_missing"] is not None:
+        lines.append(f"  no entropy: {found['entropy_missing']}")
+        if evidence.get("text"):
+            lines.append(f"  it wrote: {shortened(evidence['text'], SHOWN_CHARACTERS)}")
+    return lines
+
+
+def _tokens(action: dict[str, Any]) -> list[str]:
+    tokens, first = action.get("tokens") or [], action.get("first")
+    if first is None:
+        return []
+    shown = [f"{quoted(token)} (pos {first + i})" for i, token in enumerate(tokens[:SHOWN_TOKENS])]
+    return ["  action tokens: " + " ".join(shown) + (" …" if len(tokens) > SHOWN_TOKENS else "")]
+
+
+def _judged(result: dict[str, Any]) -> str:
+    if result["on_shortest_path"] is None:
+        return ""
+    return " (on a shortest path)" if result["on_shortest_path"] else " (not on a shortest path)"
+
+
+def _bits(value: float | None) -> str:
+    return "—" if value is None else f"{value:.4f}"
+
+
+def print_maps(console: Console, maps: Sequence[dict[str, Any]]) -> None:
+    table = plain_table("map", "size", "instruction")
+    for one in maps:
+        table.add_row(one["name"], f"{one['width']}×{one['height']}", cut_to_fit(one["instruction"] or "—"))
+    console.print(table)
+    console.print(Text("howsure trust maps NAME prints one whole; howsure trust NAME runs in it"))

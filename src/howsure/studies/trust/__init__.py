@@ -1,0 +1,82 @@
+"""Trust: how much do grounding and language each reduce a model's uncertainty about its next action?
+
+Question   a model acts in a grid world; which part of what it knows about its action comes from grounding alone?
+World      JSON maps of emoji, and any MiniGrid or BabyAI environment; shown as a picture, as text, or both
+Asks       the same scene three times at once: X (nothing), X|S (grounding), X|L,S (grounding and instruction)
+Measure    T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)), entropies of the action in bits, by one of three kinds of evidence
+Comes out  every step with its entropies, T over episodes and the run with its doubt, the actions against the shortest
+           path; steps.csv, frames, a replay
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from howsure.models.contract import Model
+from howsure.runs import Progress
+from howsure.studies.trust.play import Listener, Told
+from howsure.studies.trust.work import OnStep, Prepared, Result, carry_out, prepare
+
+__all__ = ["Prepared", "Result", "Told", "carry_out", "prepare", "trust"]
+
+PathLike = str | os.PathLike[str]
+
+
+def trust(
+    world: PathLike,
+    model: str | Model = "smollm2",
+    *,
+    out: PathLike,
+    evidence: str | None = None,
+    instruction: str | None = None,
+    grounding: PathLike | None = None,
+    episodes: int = 1,
+    max_steps: int = 20,
+    view: str | None = None,
+    own_grounding: bool = False,
+    carry: bool = False,
+    summarise: bool = False,
+    act: str = "best",
+    clock: str | None = None,
+    frames: bool = True,
+    top_logprobs: int = 10,
+    max_tokens: int | None = None,
+    temperature: float = 0.0,
+    seed: int = 0,
+    listen: Listener | None = None,
+    on_step: OnStep | None = None,
+    progress: Progress | None = None,
+    **model_options: Any,
+) -> Result:
+    """Let a model act in a world, asked in three conditions at every step, and write a run folder.
+
+    `world` is a map's file or name, or an environment's id. `listen` is called before each step with the episode and
+    gives a `Told`: feedback, which becomes knowledge, or a new instruction. `on_step` hears of every finished step. The
+    same call takes up a stopped run. `model_options` (see `ModelOptions`) are for a model given by name.
+    """
+    prepared = prepare(
+        world,
+        model,
+        evidence=evidence,
+        instruction=instruction,
+        grounding=grounding,
+        episodes=episodes,
+        max_steps=max_steps,
+        view=view,
+        own_grounding=own_grounding,
+        carry=carry,
+        summarise=summarise,
+        act=act,
+        clock=clock,
+        frames=frames,
+        top_logprobs=top_logprobs,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        interactive=listen is not None,
+        **model_options,
+    )
+    try:
+        return carry_out(prepared, out=out, seed=seed, listen=listen, on_step=on_step, progress=progress)
+    finally:
+        prepared.close()

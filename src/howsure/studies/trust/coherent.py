@@ -1,0 +1,223 @@
+"""Coherent trust: one joint distribution over instructions, groundings and actions, instead of three prompts.
+
+The three conditions of a step are three different prompts, and nothing makes their entropies those of one joint
+distribution: T may leave [0, 1]. Here the model is only ever asked with an instruction l and a grounding s, for every
+pair of a given set; p(x|s) and p(x) are mixtures of what it said. Then H(X) ≥ H(X|S) ≥ H(X|L,S) holds by itself, and
+T = I(X;S) / I(X;S,L) lies in [0, 1].
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from howsure.errors import InputError
+from howsure.measures import coherent_trust, nats_to_bits
+from howsure.models.contract import Model
+from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.runs.files import to_json
+from howsure.studies.pairs import check_seed
+from howsure.studies.summary import Coverage, Figure, summary
+from howsure.studies.trust.elicit import Reading
+from howsure.studies.trust.estimates import summarise
+from howsure.studies.trust.knowledge import read_knowledge, read_sets, repeats
+from howsure.studies.trust.prompts import CONDITIONS, Prompt, Scene, prompt
+from howsure.studies.trust.steps import ENTROPIES, Step
+from howsure.studies.trust.work import Prepared, Result, make_ready, prepare
+from howsure.studies.trust.world import World
+
+PathLike = str | os.PathLike[str]
+
+
+class Asking(NamedTuple):
+    """The sets that every pair is taken from, and how many states of the world they are asked in."""
+
+    instructions: list[str]
+    groundings: list[list[str]]
+    states: int
+
+    def digest(self) -> str:
+        return "sha256:" + hashlib.sha256(to_json([self.instructions, self.groundings])).hexdigest()
+
+
+def read_asking(instructions: PathLike, groundings: PathLike, states: int) -> Asking:
+    """Instructions, one a line, and groundings, one a block of lines; a single one of either tells nothing."""
+    told, known = read_knowledge(os.fspath(instructions)), read_sets(os.fspath(groundings))
+    for count, what, path in ((len(told), "instruction", instructions), (len(known), "grounding", groundings)):
+        if count < 2:
+            raise InputError(
+                f"{path} holds {count} {what}{'' if count == 1 else 's'}, and a mixture takes at least two"
+            )
+    if not 1 <= states <= 9999:
+        raise InputError(f"--states must be 1 to 9999, not {states}")
+    for sentence in (one for block in known for one in block):
+        if repeats(sentence, told):
+            raise InputError(f"{groundings} holds an instruction of {instructions} ({sentence!r}): take it out")
+    return Asking(told, known, states)
+
+
+def coherent(
+    world: PathLike,
+    model: str | Model = "smollm2",
+    *,
+    instructions: PathLike,
+    groundings: PathLike,
+    states: int = 5,
+    out: PathLike,
+    seed: int = 0,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Result:
+    """Ask for every pair of instruction and grounding in some states of a world, and write a run folder.
+
+    The states lie on the shortest way from the start, or on a walk by chance where that is not known. `options` as for
+    `howsure.trust`.
+    """
+    asking = read_asking(instructions, groundings, states)
+    prepared = prepare(world, model, **options)
+    try:
+        return carry_out(prepared, asking, out=out, seed=seed, progress=progress)
+    finally:
+        prepared.close()
+
+
+def carry_out(
+    prepared: Prepared, asking: Asking, *, out: PathLike, seed: int = 0, progress: Progress | None = None
+) -> Result:
+    check_seed(seed)
+    options = {name: prepared.options[name] for name in ("evidence", "view")}
+    identity = Identity(
+        study="trust coherent",
+        options=options | {"states": asking.states, "sets": asking.digest()},
+        model={"name": prepared.model.name, **prepared.model.fingerprint()},
+        data=prepared.world.fingerprint(),
+        seed=seed,
+    )
+    scenes = walk(prepared, asking.states, seed)
+    ids = [f"state-{i:04d}" for i in range(1, len(scenes) + 1)]
+    writer = RunWriter(out, identity, len(ids), source=prepared.world.name)
+    with writer:
+        if len(writer.done) < len(ids):
+            make_ready(prepared)
+
+        def work(indices: tuple[int, ...]) -> list[Sample]:
+            return [_sample(ids[i], i, scenes[i], _ask(prepared, asking, scenes[i].scene), asking) for i in indices]
+
+        work_through(writer, ids, [(i,) for i in range(len(ids))], work, progress or NoProgress(), "trust coherent")
+        samples = sorted(writer.samples, key=lambda sample: sample.index)
+        found = judge(samples, asking, seed=seed)
+        writer.finish(found)
+    return Result(found, samples, Run(out))
+
+
+# -- states -------------------------------------------------------------------------------------------------------
+
+
+class Visited(NamedTuple):
+    """A state of the world, and what a model is shown of it."""
+
+    x: int
+    y: int
+    scene: Scene
+
+
+def walk(prepared: Prepared, states: int, seed: int) -> list[Visited]:
+    """Different states, from the start along a shortest way; fewer where the way is shorter."""
+    world, view = prepared.world, prepared.options["view"]
+    world.reset(seed)
+    chance = np.random.default_rng(seed)
+    found: dict[Any, Visited] = {}
+    for _ in range(50 * states):
+        state = world.state()
+        picture = world.picture() if view in ("image", "both") else None
+        scene = Scene(world.actions, None, world.text() if view in ("text", "both") else None, picture)
+        found.setdefault((state.x, state.y, state.carrying), Visited(state.x, state.y, scene))
+        if len(found) == states or world.act(_next_action(world, chance)).over:
+            break
+    return list(found.values())
+
+
+def _next_action(world: World, chance: np.random.Generator) -> str:
+    best = world.best_actions().actions
+    if best:
+        return min(best)
+    return str(world.actions[int(chance.integers(len(world.actions)))])
+
+
+# -- asking -------------------------------------------------------------------------------------------------------
+
+
+def _pairs(asking: Asking) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(len(asking.instructions)) for j in range(len(asking.groundings))]
+
+
+def _prompts(prepared: Prepared, asking: Asking, scene: Scene) -> list[Prompt]:
+    form = prepared.asking.form
+    return [
+        prompt(scene, form, knowledge=asking.groundings[j], instruction=asking.instructions[i])
+        for i, j in _pairs(asking)
+    ]
+
+
+def _ask(prepared: Prepared, asking: Asking, scene: Scene) -> list[Reading]:
+    return prepared.asking.ask(_prompts(prepared, asking, scene))
+
+
+def cost(prepared: Prepared, asking: Asking, seed: int) -> dict[str, int]:
+    """What it will take."""
+    scenes = walk(prepared, asking.states, seed)
+    return {"states": len(scenes), "prompts": len(scenes) * len(_pairs(asking))}
+
+
+def _sample(name: str, index: int, visited: Visited, readings: list[Reading], asking: Asking) -> Sample:
+    """One state: the whole table p(x | l, s), and trust where no pair of it is missing."""
+    result: dict[str, Any] = {"agent_x": visited.x, "agent_y": visited.y, "actions": list(visited.scene.actions)}
+    evidence = {"answers": [one.evidence for one in readings]}
+    missing = [(pair, one) for pair, one in zip(_pairs(asking), readings, strict=True) if one.probabilities is None]
+    if missing:
+        (i, j), first = missing[0]
+        reason = first.entropy_missing or first.action_missing or "no_distribution"
+        where = f"instruction {i + 1} with grounding {j + 1}: {first.detail or reason}"
+        detail = f"{len(missing)} of {len(readings)} pairs gave no distribution; {where}"
+        return Sample(name, index, result, evidence, reason=reason, detail=detail)
+    shape = (len(asking.instructions), len(asking.groundings), -1)
+    table = np.array([[*(one.probabilities or {}).values(), one.other or 0.0] for one in readings]).reshape(shape)
+    found = coherent_trust(table)
+    result |= {
+        "p": table.tolist(),
+        "entropy_H_X": nats_to_bits(found.h_x_nats),
+        "entropy_H_X_given_S": nats_to_bits(found.h_x_given_s_nats),
+        "entropy_H_X_given_LS": nats_to_bits(found.h_x_given_ls_nats),
+        "information_S_bits": nats_to_bits(found.information_s_nats),
+        "information_LS_bits": nats_to_bits(found.information_sl_nats),
+        "trust_T": found.trust if found.identified else None,
+    }
+    return Sample(name, index, result, evidence)
+
+
+def judge(samples: Sequence[Sample], asking: Asking, *, seed: int) -> dict[str, Any]:
+    """The summary over states: the ratio of mean informations, each state standing for itself."""
+    rows = [_step(sample) for sample in samples]
+    found = summarise(rows, seed=seed)
+    pairs = f"{len(asking.instructions)} instructions × {len(asking.groundings)} groundings, all pairs alike"
+    told = found["trust"]
+    doubt = told["bootstrap"] or {}
+    if not told["identified"]:
+        doubt = {"method": f"not identified: {told['reason']}"}
+    return summary(
+        "trust coherent",
+        Coverage.of(samples),
+        [Figure("coherent trust T", told["value"], "", **doubt)],
+        [pairs, *([] if told["identified"] else [f"coherent trust T is not identified: {told['reason']}"])],
+        **found,
+    )
+
+
+def _step(sample: Sample) -> Step:
+    bare, known, told = (sample.result.get(f"entropy_{condition.column}") for condition in CONDITIONS)
+    reasons = {} if sample.reason is None else dict.fromkeys(ENTROPIES, sample.reason)
+    return Step("coherent", sample.index + 1, bare, known, told, sample.result.get("trust_T"), reasons)

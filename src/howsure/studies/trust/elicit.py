@@ -1,0 +1,332 @@
+"""Asking a model for its action, in one of three ways, for any number of prompts at the same time.
+
+scored       every allowed action as the answer, by forward passes: the exact distribution over them, nothing parsed
+logprobs     the model writes JSON; the tokens of its action carry their own and their alternatives' probabilities
+verbalized   the model writes the probabilities of the next three steps as JSON, and they are taken at its word
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+
+from howsure.errors import InputError
+from howsure.evidence import Distribution
+from howsure.measures import entropy_nats, nats_to_bits
+from howsure.models.contract import Answer, Capability, Failure, Message, Model, ScoreItem
+from howsure.studies.trust.answers import ActionReading, action_schema, read_action
+from howsure.studies.trust.prompts import Prompt
+from howsure.studies.trust.verbalized import VERBALIZED_SCHEMA, Verbalized, read_verbalized
+from howsure.studies.trust.world.actions import parse_action
+
+EVIDENCE = ("scored", "logprobs", "verbalized")
+MOST_RETRIES = 3
+MOST_REMEMBERED = 256
+SERVERS = ("openai:", "gemini:")
+
+
+class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one prompt gave: how open the action was, which one it is, and what else is to be kept.
+
+    `entropy_nats` and `action` can be missing apart from each other, each with its reason. `probabilities` are over
+    the allowed actions, `other` is what lies outside of them; all None where the evidence does not tell.
+    """
+
+    entropy_nats: float | None = None
+    entropy_missing: str | None = None
+    action: str | None = None
+    action_missing: str | None = None
+    detail: str | None = None
+    probabilities: dict[str, float] | None = None
+    other: float | None = None
+    figures: dict[str, Any] = {}
+    """What this kind of evidence has beside: bounds, means over tokens, steps."""
+    notes: str | None = None
+    """What the model wants to remember about its task."""
+    knowledge: str | None = None
+    """What the model says about the place."""
+    evidence: dict[str, Any] = {}
+    """The answer as it came, for the record."""
+
+    @property
+    def action_probability(self) -> float | None:
+        if self.action is None or self.probabilities is None:
+            return None
+        return self.probabilities.get(self.action)
+
+
+class Elicitor(Protocol):
+    """One way of asking."""
+
+    name: str
+    form: str
+    """The sentences of a prompt that say how to answer."""
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Reading]: ...
+
+
+def usual_evidence(model: Model) -> str:
+    """What is asked for where the user did not say: exact scores where they can be had at no risk."""
+    if Capability.SCORE not in model.capabilities:
+        return "logprobs"
+    if Capability.GENERATE in model.capabilities and model.name.startswith(SERVERS):
+        return "logprobs"
+    return "scored"
+
+
+def elicitor(
+    evidence: str,
+    model: Model,
+    actions: Sequence[str],
+    *,
+    top_logprobs: int = 10,
+    max_tokens: int | None = None,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> Elicitor:
+    """The way of asking by its name; raises in one sentence where the model cannot be asked so."""
+    if evidence == "scored":
+        model.require(Capability.SCORE, "--evidence scored")
+        return Scored(model, tuple(actions))
+    if evidence not in EVIDENCE:
+        raise InputError(f"--evidence must be {', '.join(EVIDENCE)}, not {evidence!r}")
+    model.require(Capability.GENERATE, f"--evidence {evidence}")
+    how = Writing(model, max_tokens or (256 if evidence == "logprobs" else 512), temperature, seed)
+    if evidence == "logprobs":
+        return ByLogprobs(how, tuple(actions), top_logprobs)
+    return ByWord(how)
+
+
+# -- scored -------------------------------------------------------------------------------------------------------
+
+
+class Scored:
+    """Exact probabilities of the allowed actions, all prompts in one batch, equal prompts once."""
+
+    name = "scored"
+
+    def __init__(self, model: Model, actions: tuple[str, ...]) -> None:
+        self.model = model
+        self.actions = actions
+        self.form = "Answer with one of these actions and nothing else."
+        self._known: dict[tuple[ScoreItem, ...], dict[ScoreItem, Reading]] = {}
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:
+        distinct = tuple(self.items(prompts))
+        found = self._known.get(distinct)
+        if found is None:
+            scored = self.model.try_score(distinct)
+            found = {item: self._read(one) for item, one in zip(distinct, scored, strict=True)}
+            self._remember(distinct, found)
+        return [found[self._item(prompt)] for prompt in prompts]
+
+    def _remember(self, asked: tuple[ScoreItem, ...], found: dict[ScoreItem, Reading]) -> None:
+        """What was asked together and comes again together, as for a robot in front of a wall, is not run again.
+
+        Only whole batches: the last digits depend on what is run together, and must not depend on what was before.
+        """
+        if len(self._known) >= MOST_REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+        self._known[asked] = found
+
+    def items(self, prompts: Sequence[Prompt]) -> list[ScoreItem]:
+        """What is scored for these prompts, together."""
+        return list(dict.fromkeys(self._item(prompt) for prompt in prompts))
+
+    def _item(self, prompt: Prompt) -> ScoreItem:
+        if self.model.takes_chat:
+            bare = tuple(Message(message.role, message.content) for message in prompt.messages)
+            return ScoreItem(bare, self.actions, prompt.picture)
+        # Without a chat template the text is continued; a space belongs to the word that follows it.
+        text = prompt.text + "\n\nAction:"
+        return ScoreItem(text, tuple(f" {action}" for action in self.actions), prompt.picture)
+
+    def _read(self, found: Any) -> Reading:
+        if isinstance(found, Failure):
+            return Reading(entropy_missing=found.reason, action_missing=found.reason, detail=found.detail)
+        nats = np.array([-one.nll_nats for one in found])
+        kept = {"log_likelihoods": dict(zip(self.actions, np.maximum(nats, -9999.0).tolist(), strict=True))}
+        if np.isneginf(nats).all():
+            reason = "no_allowed_action"
+            words = "every allowed action has probability zero"
+            return Reading(entropy_missing=reason, action_missing=reason, detail=words, evidence=kept)
+        spread = Distribution.from_log_likelihoods(self.actions, nats)
+        return Reading(
+            entropy_nats=float(entropy_nats(spread.probabilities)),
+            action=self.actions[int(np.argmax(spread.probabilities))],
+            probabilities=dict(zip(self.actions, spread.probabilities.tolist(), strict=True)),
+            other=0.0,
+            figures={"allowed_mass": min(1.0, float(np.exp(nats).sum()))},
+            evidence=kept,
+        )
+
+
+# -- written ------------------------------------------------------------------------------------------------------
+
+
+class Writing(msgspec.Struct, frozen=True):
+    """How answers are generated; the same for all prompts."""
+
+    model: Model
+    max_tokens: int
+    temperature: float
+    seed: int
+
+    def answers(self, prompts: Sequence[Prompt], top: int | None, schema: Mapping[str, Any]) -> list[Answer]:
+        return self.model.generate(
+            [list(prompt.messages) for prompt in prompts],
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            top_logprobs=top,
+            seed=self.seed,
+            answer_schema=schema,
+        )
+
+
+class ByLogprobs:
+    """The action inside a JSON answer, with what the log-probabilities of its tokens tell."""
+
+    name = "logprobs"
+
+    def __init__(self, how: Writing, actions: tuple[str, ...], top: int) -> None:
+        self.how = how
+        self.actions = actions
+        self.top = top
+        self.schema = action_schema(actions)
+        self.form = (
+            "Answer with one JSON object and nothing else, in this form: "
+            '{"action": ["<one of the actions>"], "reasoning": "<brief>", "grounding": "<one new fact about the '
+            'place, or empty>", "memory": {"task_process": {"status": "<brief>"}, "previous_action": "<brief>"}}'
+        )
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:
+        return [self._read(answer) for answer in self.how.answers(prompts, self.top, self.schema)]
+
+    def _read(self, answer: Answer) -> Reading:
+        found = read_action(answer, self.actions, canonical)
+        spread = found.distribution
+        return Reading(
+            entropy_nats=found.first_nats,
+            entropy_missing=found.evidence_missing or found.action_missing if found.first_nats is None else None,
+            action=found.action,
+            action_missing=found.action_missing,
+            detail=found.detail,
+            probabilities=None if spread is None else _named(spread),
+            other=None if spread is None else spread.other,
+            figures=_token_figures(found),
+            notes=found.memory,
+            knowledge=found.grounding,
+            evidence=_answered(answer) | {"action": found.to_dict()},
+        )
+
+
+class ByWord:
+    """The probabilities that the model writes down; an answer that is no JSON is asked for again."""
+
+    name = "verbalized"
+
+    def __init__(self, how: Writing) -> None:
+        self.how = how
+        self.form = (
+            "Say how likely each direction is for each of your next three steps. Answer with one JSON object and "
+            'nothing else, in this form: {"executability": <0 to 1: how likely it is that this can be carried out>, '
+            '"step1": {"north": <probability>, "south": <probability>, "west": <probability>, "east": <probability>}, '
+            '"step2": {…the same}, "step3": {…the same}, "reasoning": "<brief>", "grounding": "<one new fact about '
+            'the place, or empty>", "memory": {"task_process": {"status": "<brief>"}, "previous_action": "<brief>"}}. '
+            "The four probabilities of a step sum to 1; north is up, south is down, west is left, east is right."
+        )
+
+    def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:
+        answers = self.how.answers(prompts, None, VERBALIZED_SCHEMA)
+        found = [read_verbalized(answer.text) for answer in answers]
+        retries = [0] * len(prompts)
+        for _ in range(MOST_RETRIES):
+            again = [i for i, one in enumerate(found) if one.reason is not None and answers[i].failure is None]
+            if not again:
+                break
+            fresh = self.how.answers([_insisting(prompts[i]) for i in again], None, VERBALIZED_SCHEMA)
+            for i, answer in zip(again, fresh, strict=True):
+                answers[i], found[i], retries[i] = answer, read_verbalized(answer.text), retries[i] + 1
+        return [_by_word(*one) for one in zip(answers, found, retries, strict=True)]
+
+
+def _insisting(prompt: Prompt) -> Prompt:
+    """The same question, with one more sentence: a model that is asked word for word the same may answer the same."""
+    *before, last = prompt.messages
+    more = last.content + "\n\nYour answer must be the JSON object alone."
+    return Prompt((*before, msgspec.structs.replace(last, content=more)))
+
+
+def _by_word(answer: Answer, found: Verbalized, retries: int) -> Reading:
+    first = found.steps[0]
+    missing = "no_answer" if answer.failure is not None else found.reason
+    lacking = missing or next((step.reason for step in found.steps if step.reason is not None), None)
+    return Reading(
+        entropy_nats=found.entropy_nats,
+        entropy_missing=None if found.entropy_nats is not None else lacking,
+        action=first.action,
+        action_missing=None if first.action is not None else missing or first.reason,
+        detail=answer.failure or _what_lacks(found),
+        probabilities=first.probabilities,
+        other=None if first.probabilities is None else 0.0,
+        figures=_step_figures(found) | {"retries": retries},
+        notes=found.memory,
+        knowledge=found.grounding,
+        evidence=_answered(answer),
+    )
+
+
+def _what_lacks(found: Verbalized) -> str | None:
+    if found.reason is not None:
+        return f"the answer cannot be read ({found.reason})"
+    lacking = [f"step{i} is {step.reason}" for i, step in enumerate(found.steps, 1) if step.reason is not None]
+    return ", ".join(lacking) or None
+
+
+def _step_figures(found: Verbalized) -> dict[str, Any]:
+    figures: dict[str, Any] = {"executability": found.executability}
+    for i, step in enumerate(found.steps, 1):
+        figures |= {
+            f"step{i}_action": step.action,
+            f"step{i}_bits": nats_to_bits(step.entropy_nats),
+            f"step{i}_sum": step.raw_sum,
+            f"step{i}_tied": step.tied,
+            f"step{i}_probabilities": step.probabilities,
+        }
+    return figures
+
+
+def _token_figures(found: ActionReading) -> dict[str, Any]:
+    nats = {
+        "low_bits": found.low_nats,
+        "high_bits": found.high_nats,
+        "exact_bits": found.exact_nats,
+        "mean_bits": found.mean_nats,
+        "weighted_bits": found.weighted_nats,
+        "decision_bits": found.decision_nats,
+        "action_entropy_bits": found.action_entropy_nats,
+    }
+    return {name: nats_to_bits(value) for name, value in nats.items()} | {"located": found.first is not None}
+
+
+def _answered(answer: Answer) -> dict[str, Any]:
+    found = {"text": answer.text, "finish_reason": answer.finish_reason, "failure": answer.failure}
+    kept: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
+    if answer.retries:
+        kept["server_retries"] = answer.retries
+    if answer.logprobs is not None:
+        kept["logprobs"] = answer.logprobs.to_dict()
+    return kept
+
+
+def _named(spread: Distribution) -> dict[str, float]:
+    return dict(zip(spread.labels, spread.probabilities.tolist(), strict=True))
+
+
+def canonical(said: str) -> str | None:
+    """The label of an action as a model wrote it."""
+    found = parse_action(said)
+    return None if found is None else found.label

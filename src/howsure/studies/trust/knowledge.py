@@ -1,0 +1,176 @@
+"""Grounding: what is known about a place, sentence by sentence, and how it grows.
+
+It comes from a file, from what a user says, from what the model itself noted, and from what happened before. It must
+never hold the instruction: a sentence that repeats it would carry it into the condition without language, and trust
+would be measured against a leak.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from howsure.errors import InputError
+from howsure.models.contract import Capability, Message, Model
+
+MOST_BYTES = 1 << 20
+MOST_SENTENCE_CHARACTERS = 300
+SHARED_WORDS = 6
+"""So many words of the instruction in a row, in one sentence, are a repetition of it; fewer may be chance."""
+
+_BULLET = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”»]?\s+")
+
+
+def read_knowledge(path: str | Path) -> list[str]:
+    """The sentences of a file: one a line (`#` begins a comment, a bullet is taken off), or a JSON list of texts."""
+    text = _read(Path(path))
+    if text.lstrip().startswith("["):
+        return _from_json(text, path)
+    lines = (line.strip() for line in text.splitlines())
+    return [clean for line in lines if not line.startswith("#") and (clean := _BULLET.sub("", line).strip())]
+
+
+def read_sets(path: str | Path) -> list[list[str]]:
+    """Several sets of sentences: blocks of lines with an empty line between them, or a JSON list of lists.
+
+    A line that holds only `-` stands for a set without any sentence.
+    """
+    text = _read(Path(path))
+    if text.lstrip().startswith("["):
+        try:
+            return msgspec.json.decode(text, type=list[list[str]])
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise InputError(f"{path} begins like JSON and is no list of lists of texts: {error}") from error
+    blocks = [block.splitlines() for block in re.split(r"\n\s*\n", text) if block.strip()]
+    found = [[_BULLET.sub("", line.strip()) for line in block if not line.startswith("#")] for block in blocks]
+    return [[line for line in block if line and line != "-"] for block in found if block]
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    if len(content) > MOST_BYTES:
+        raise InputError(f"{path} is larger than {MOST_BYTES >> 20} MiB, which no prompt would hold")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}, byte {error.start}: this is no UTF-8; save it as UTF-8") from error
+
+
+def _from_json(text: str, path: str | Path) -> list[str]:
+    try:
+        return [one.strip() for one in msgspec.json.decode(text, type=list[str]) if one.strip()]
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"{path} begins like JSON and is no list of texts: {error}") from error
+
+
+def shipped_knowledge(world: str) -> list[str]:
+    """What comes with a shipped map; nothing for any other world."""
+    found = files("howsure.data") / "maps" / f"{world}.grounding.txt"
+    if not re.fullmatch(r"[\w-]+", world) or not found.is_file():
+        return []
+    lines = (line.strip() for line in found.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+# -- no leaks -----------------------------------------------------------------------------------------------------
+
+
+def repeats(sentence: str, told: Iterable[str | None]) -> bool:
+    """Whether a sentence holds one of these texts (instruction, notes), or a long run of its words.
+
+    >>> repeats("The task is to GO to the red ball.", ["go to the red ball"])
+    True
+    >>> repeats("The ball is red.", ["go to the red ball"])
+    False
+    """
+    words, line = _words(sentence), _line(sentence)
+    return any(_holds(words, _words(text)) or _holds_unspaced(line, _line(text)) for text in told if text)
+
+
+def _holds_unspaced(line: str, told: str) -> bool:
+    """For languages that put no spaces between words, or hang endings on them."""
+    return bool(told) and not told.isascii() and told in line
+
+
+def _line(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(".。!！ ")
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def _holds(words: list[str], told: list[str]) -> bool:
+    run = min(len(told), SHARED_WORDS)
+    if not run or len(words) < run:
+        return False
+    runs = {tuple(told[i : i + run]) for i in range(len(told) - run + 1)}
+    return any(tuple(words[i : i + run]) in runs for i in range(len(words) - run + 1))
+
+
+# -- growing ------------------------------------------------------------------------------------------------------
+
+
+class Learned(NamedTuple):
+    """A sentence that was taken up, or refused with the reason; `source` tells where it is from."""
+
+    sentence: str
+    source: str
+    refused: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"sentence": self.sentence, "source": self.source}
+        return found if self.refused is None else found | {"refused": self.refused}
+
+
+def take_up(sentence: str, source: str, known: Sequence[str], told: Sequence[str | None]) -> Learned | None:
+    """A new sentence, checked; None where it says nothing, or nothing new."""
+    clean = one_sentence(sentence)
+    if not clean or _words(clean) in [_words(one) for one in known]:
+        return None
+    return Learned(clean, source, "repeats_instruction" if repeats(clean, told) else None)
+
+
+def one_sentence(text: str) -> str:
+    """The first sentence of a text, on one line and of bounded length."""
+    first = _SENTENCE_END.split(" ".join(text.split()), maxsplit=1)[0].strip("\"'«»“”` ")
+    return first if len(first) <= MOST_SENTENCE_CHARACTERS else first[: MOST_SENTENCE_CHARACTERS - 1] + "…"
+
+
+def sentence_from_feedback(model: Model, feedback: str) -> tuple[str, str]:
+    """What a user said as one sentence of knowledge, and who worded it: the model, or the user where it cannot.
+
+    The model is shown the user's words alone, so that nothing else can get into the knowledge.
+    """
+    if Capability.GENERATE in model.capabilities:
+        request = (
+            "A person who watches a robot in a grid world said this to it. Say what it tells about the place, as one "
+            f"short sentence of general knowledge. Answer with the sentence only.\n\nThe person said: {feedback}"
+        )
+        (answer,) = model.generate([[Message("user", request)]], max_tokens=80, top_logprobs=None)
+        worded = one_sentence(answer.text or "")
+        if worded:
+            return worded, "feedback, worded by the model"
+    return one_sentence(feedback), "feedback, in the user's words"
+
+
+def summary_of(model: Model, facts: Sequence[str]) -> list[str]:
+    """The facts of an episode as at most five sentences, worded by the model; none where it gives none."""
+    request = (
+        "These are observations of a robot in a grid world. Write at most five short sentences of general knowledge "
+        "about the place that would help the next time, one a line, and nothing else.\n\n"
+        + "\n".join(f"- {fact}" for fact in facts)
+    )
+    (answer,) = model.generate([[Message("user", request)]], max_tokens=200, top_logprobs=None)
+    lines = (_BULLET.sub("", line.strip()) for line in (answer.text or "").splitlines())
+    return [one_sentence(line) for line in lines if line][:5]

@@ -1,0 +1,399 @@
+"""From a world and a model to a finished run: prepare without weights, then play the episodes and judge them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from howsure.errors import InputError, MissingCapability
+from howsure.models.contract import Model
+from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample
+from howsure.runs.files import storage_errors, write_atomic
+from howsure.studies.pairs import check_seed, open_models
+from howsure.studies.trust.elicit import SERVERS, Elicitor, Scored, elicitor, usual_evidence
+from howsure.studies.trust.judge import judge
+from howsure.studies.trust.knowledge import read_knowledge, repeats, shipped_knowledge, summary_of
+from howsure.studies.trust.play import Episode, Listener, Ways, step_id
+from howsure.studies.trust.replay import REPLAY, Frame, write_replay
+from howsure.studies.trust.table import StepTable
+from howsure.studies.trust.world import World, open_world
+
+VIEWS = ("image", "text", "both")
+ACTS = ("best", "sample")
+CLOCKS = ("world", "real")
+FRAMES, GROUNDING = "frames", "grounding"
+PathLike = str | os.PathLike[str]
+OnStep = Callable[[Sample], None]
+
+
+class Prepared(NamedTuple):
+    """Everything that is known before a model is loaded."""
+
+    world: World
+    model: Model
+    asking: Elicitor
+    knowledge: list[str]
+    instruction: str | None
+    options: dict[str, Any]
+    owned: bool
+
+    @property
+    def most_steps(self) -> int:
+        return int(self.options["episodes"] * self.options["max_steps"])
+
+    def cost(self) -> dict[str, int]:
+        """What the run takes at most: an episode may end earlier."""
+        found = {"episodes": self.options["episodes"], "steps_at_most": self.most_steps}
+        if not isinstance(self.asking, Scored):
+            return found | {"model_calls_at_most": 3 * self.most_steps}
+        plan = self.model.plan_scores(self.asking.items(self.first_prompts()))
+        calls, tokens = len(plan.batches) * self.most_steps, plan.tokens * self.most_steps
+        return found | {"model_calls_at_most": calls, "tokens_at_most": tokens}
+
+    def first_prompts(self) -> list[Any]:
+        """What would be asked at the first step."""
+        return Episode(self.ways(0), 1, self.knowledge).prompts()
+
+    def ways(self, seed: int, listen: Listener | None = None) -> Ways:
+        options = self.options
+        return Ways(
+            world=self.world,
+            model=self.model,
+            elicitor=self.asking,
+            view=options["view"],
+            instruction=self.instruction,
+            keep_own=options["own_grounding"],
+            sample_actions=options["act"] == "sample",
+            real_clock=options["clock"] == "real",
+            max_steps=options["max_steps"],
+            seed=seed,
+            listen=listen,
+        )
+
+    def close(self) -> None:
+        """Give back what was opened here."""
+        self.world.close()
+        if self.owned:
+            self.model.close()
+
+
+class Result(NamedTuple):
+    """A finished study: the summary, the steps in order without their evidence, and the run folder."""
+
+    summary: dict[str, Any]
+    samples: list[Sample]
+    run: Run
+
+    @property
+    def failed(self) -> bool:
+        return any(sample.failed for sample in self.samples)
+
+
+def prepare(
+    world: PathLike,
+    model: str | Model = "smollm2",
+    *,
+    evidence: str | None = None,
+    instruction: str | None = None,
+    grounding: PathLike | None = None,
+    episodes: int = 1,
+    max_steps: int = 20,
+    view: str | None = None,
+    own_grounding: bool = False,
+    carry: bool = False,
+    summarise: bool = False,
+    act: str = "best",
+    clock: str | None = None,
+    frames: bool = True,
+    top_logprobs: int = 10,
+    max_tokens: int | None = None,
+    temperature: float = 0.0,
+    interactive: bool = False,
+    **model_options: Any,
+) -> Prepared:
+    """Open the world, and the model without its weights; refuse in one sentence what cannot be done."""
+    _check_numbers(episodes, max_steps, top_logprobs, max_tokens, temperature)
+    _check_choice("--act", act, ACTS)
+    if instruction is not None and not instruction.strip():
+        raise InputError("--instruction is empty: leave it out to have the world's own")
+    place = open_world(world)
+    knowledge = shipped_knowledge(place.name) if grounding is None else read_knowledge(os.fspath(grounding))
+    _check_no_leak(knowledge, instruction, grounding)
+    ((opened, owned),) = open_models([model], model_options)
+    asked_for = evidence or usual_evidence(opened)
+    seen = _view(view, opened, asked_for)
+    asking = elicitor(
+        asked_for,
+        opened,
+        place.actions,
+        top_logprobs=top_logprobs,
+        max_tokens=max_tokens,
+        temperature=temperature,
+    )
+    usual_clock = "world" if asked_for == "scored" and not opened.name.startswith(SERVERS) else "real"
+    _check_choice("--clock", clock or usual_clock, CLOCKS)
+    options: dict[str, Any] = {
+        "evidence": asked_for,
+        "instruction": instruction,
+        "grounding": _digest(knowledge),
+        "episodes": episodes,
+        "max_steps": max_steps,
+        "view": seen,
+        "own_grounding": own_grounding,
+        "carry": carry,
+        "summarise": summarise,
+        "act": act,
+        "clock": clock or usual_clock,
+        "frames": frames,
+        "interactive": interactive,
+    }
+    if asked_for != "scored":
+        options |= {"max_tokens": max_tokens, "temperature": temperature}
+    if asked_for == "logprobs":
+        options["top_logprobs"] = top_logprobs
+    return Prepared(place, opened, asking, knowledge, instruction, options, owned)
+
+
+def _check_numbers(
+    episodes: int, max_steps: int, top_logprobs: int, max_tokens: int | None, temperature: float
+) -> None:
+    if not 1 <= episodes <= 9999:
+        raise InputError(f"--episodes must be 1 to 9999, not {episodes}")
+    if not 1 <= max_steps <= 9999:
+        raise InputError(f"--max-steps must be 1 to 9999, not {max_steps}")
+    if not 1 <= top_logprobs <= 20:
+        raise InputError(f"--top-logprobs must be 1 to 20, not {top_logprobs}")
+    if max_tokens is not None and max_tokens < 1:
+        raise InputError(f"--max-tokens must be at least 1, not {max_tokens}")
+    if not 0.0 <= temperature < 100.0:
+        raise InputError(f"--temperature must be 0 or more, not {temperature}")
+
+
+def _check_choice(option: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise InputError(f"{option} must be {' or '.join(known)}, not {given!r}")
+
+
+def _check_no_leak(knowledge: Sequence[str], instruction: str | None, source: PathLike | None) -> None:
+    leaks = [one for one in knowledge if repeats(one, [instruction])]
+    if leaks:
+        where = "the map's own grounding" if source is None else os.fspath(source)
+        raise InputError(
+            f"{where} holds the instruction ({leaks[0]!r}): it would be in the prompt without language too, so take "
+            "that sentence out"
+        )
+
+
+def _view(view: str | None, model: Model, evidence: str) -> str:
+    """What the model sees: what was asked for, if it can; otherwise pictures where it is known to have eyes."""
+    sees = model.takes_images if evidence == "scored" else model.answers_images
+    if view is None:
+        # A server may have a model with eyes behind it, or not: it has to be said.
+        return "image" if sees and not model.name.startswith("openai:") else "text"
+    _check_choice("--view", view, VIEWS)
+    if view != "text" and not sees:
+        raise MissingCapability(
+            f"--view {view} needs a model that sees, and {model.name!r} reads text only: --view text"
+        )
+    return view
+
+
+def _digest(knowledge: Sequence[str]) -> str | None:
+    return f"sha256:{hashlib.sha256(chr(10).join(knowledge).encode()).hexdigest()}" if knowledge else None
+
+
+# -- carrying out -------------------------------------------------------------------------------------------------
+
+
+def carry_out(
+    prepared: Prepared,
+    *,
+    out: PathLike,
+    seed: int = 0,
+    listen: Listener | None = None,
+    on_step: OnStep | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Play what is not played yet, then judge all of it. The same call takes up a stopped run."""
+    check_seed(seed)
+    options = prepared.options
+    total = prepared.most_steps
+    writer = RunWriter(out, _identity(prepared, seed), total, source=prepared.world.name)
+    with writer:
+        kept = sorted(writer.samples, key=lambda sample: sample.index)
+        if writer.manifest.status != "finished":
+            make_ready(prepared)
+        else:
+            on_step = None
+        table = StepTable(writer.path, options["evidence"], kept)
+        pages = _Pages(writer.path, options["frames"])
+        tally = StepTally()
+        shown = progress or NoProgress()
+        shown.start("trust", total, kept, tally)
+        try:
+            knowledge = prepared.knowledge
+            for number in range(1, options["episodes"] + 1):
+                before = [sample for sample in kept if sample.result["episode"] == number]
+                episode = Episode(prepared.ways(seed, listen), number, knowledge)
+                _play(episode, before, writer, table, pages, on_step, shown)
+                gained = _end(episode, writer.path, options["summarise"], prepared)
+                pages.end(episode)
+                knowledge = gained if options["carry"] else knowledge
+                tally.leave_out(options["max_steps"] - episode.steps)
+                shown.advance([])
+        finally:
+            shown.stop()
+            table.close()
+        samples = sorted(writer.samples, key=lambda sample: sample.index)
+        pages.write_replay(samples)
+        summary = judge(samples, options, seed=seed)
+        writer.finish(summary)
+    return Result(summary, samples, Run(out))
+
+
+def make_ready(prepared: Prepared) -> None:
+    """Weights, and the one question whether log-probabilities come at all, before anything is shown as under way."""
+    prepared.model.load()
+    if prepared.options["evidence"] != "logprobs":
+        return
+    try:
+        prepared.model.check_logprobs(prepared.options["top_logprobs"])
+    except MissingCapability as error:
+        words = str(error)
+        hint = "" if "--evidence verbalized" in words else "; --evidence verbalized does without them"
+        raise MissingCapability(words + hint) from error
+
+
+def _play(
+    episode: Episode,
+    before: Sequence[Sample],
+    writer: RunWriter,
+    table: StepTable,
+    pages: _Pages,
+    on_step: OnStep | None,
+    progress: Progress,
+) -> None:
+    for sample in before:
+        pages.keep(sample, episode)
+        episode.replay(sample)
+    while not episode.over:
+        step = episode.step()
+        writer.append([step.sample])
+        table.append(step.sample)
+        pages.write(step.sample, step.picture.read())
+        if on_step is not None:
+            on_step(step.sample)
+        progress.advance([step.sample.without_evidence()])
+
+
+def _end(episode: Episode, folder: Path, summarise: bool, prepared: Prepared) -> list[str]:
+    """What is known at an episode's end, in a file that a later run can load as its grounding."""
+    path = folder / GROUNDING / f"episode-{episode.number}.txt"
+    if path.is_file():
+        return read_knowledge(path)
+    facts = episode.facts
+    if summarise and facts:
+        facts = summary_of(prepared.model, facts) or facts
+    new = [fact for fact in facts if not repeats(fact, [episode.instruction, episode.notes])]
+    gained = list(dict.fromkeys([*episode.knowledge, *new]))
+    with storage_errors(path):
+        path.parent.mkdir(exist_ok=True)
+    head = f"# What is known after episode {episode.number}; --grounding takes this file.\n"
+    write_atomic(path, (head + "".join(f"{one}\n" for one in gained)).encode("utf-8", errors="replace"))
+    return gained
+
+
+class _Pages:
+    """The frames on the disk, and the replay that is made of them."""
+
+    def __init__(self, folder: Path, wanted: bool) -> None:
+        self.folder = folder
+        self.wanted = wanted
+        if wanted:
+            with storage_errors(folder / FRAMES):
+                (folder / FRAMES).mkdir(exist_ok=True)
+
+    def write(self, sample: Sample, png: bytes) -> None:
+        self._put(sample.id, png)
+
+    def keep(self, sample: Sample, episode: Episode) -> None:
+        """A crash may have come between a step and its frame."""
+        if self.wanted and not self._path(sample.id).is_file():
+            self._put(sample.id, episode.frame().read())
+
+    def end(self, episode: Episode) -> None:
+        if self.wanted and episode.last is not None:
+            self._put(f"{_episode_id(episode.number)}-end", episode.frame().read())
+
+    def write_replay(self, samples: Sequence[Sample]) -> None:
+        if not self.wanted or (self.folder / REPLAY).is_file():
+            return
+        frames = []
+        for sample, following in zip(samples, [*samples[1:], None], strict=True):
+            frames.append(Frame(sample, self._path(sample.id)))
+            number = sample.result["episode"]
+            if following is None or following.result["episode"] != number:
+                frames.append(Frame(sample, self._path(f"{_episode_id(number)}-end")))
+        write_replay(self.folder / REPLAY, frames)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / FRAMES / f"{name}.png"
+
+    def _put(self, name: str, png: bytes) -> None:
+        if self.wanted:
+            with storage_errors(self._path(name)):
+                self._path(name).write_bytes(png)
+
+
+def _episode_id(number: int) -> str:
+    return step_id(number, 0).partition("-")[0]
+
+
+class StepTally:
+    """Counts steps, those that an ended episode leaves out among the done; shows T over the steps so far."""
+
+    unit = " steps"
+
+    def __init__(self) -> None:
+        self.done = 0
+        self._played = self._failed = self._on_path = self._judged = 0
+        self._gains = [0.0, 0.0]
+
+    def add(self, samples: Sequence[Sample]) -> None:
+        for sample in samples:
+            self.done += 1
+            self._played += 1
+            self._failed += sample.failed
+            if not sample.failed:
+                bits = [one["entropy_bits"] for one in sample.result["conditions"].values()]
+                self._gains = [self._gains[0] + bits[0] - bits[1], self._gains[1] + bits[0] - bits[2]]
+            if sample.outcome is not None and sample.outcome.correct is not None:
+                self._judged += 1
+                self._on_path += sample.outcome.correct
+
+    def leave_out(self, steps: int) -> None:
+        self.done += steps
+
+    @property
+    def text(self) -> str:
+        scored = self._played - self._failed
+        parts = [f"ΔH_S {self._gains[0] / scored:+.3f}, ΔH_L,S {self._gains[1] / scored:+.3f} bits"] if scored else []
+        if self._judged:
+            parts.append(f"{self._on_path / self._judged:.0%} on a shortest path")
+        if self._failed:
+            parts.append(f"{self._failed} incomplete")
+        return ", ".join(parts)
+
+
+def _identity(prepared: Prepared, seed: int) -> Identity:
+    model = prepared.model
+    return Identity(
+        study="trust",
+        options=prepared.options,
+        model={"name": model.name, **model.fingerprint()},
+        data=prepared.world.fingerprint(),
+        seed=seed,
+    )

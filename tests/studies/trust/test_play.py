@@ -1,0 +1,349 @@
+"""Episodes: three conditions at once, the third acts, nothing leaks, and a stopped run goes on as if it had not."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
+
+import howsure
+from howsure.errors import InputError, MissingCapability, RunMismatch
+from howsure.studies.trust import Told, trust
+from howsure.studies.trust.prompts import NEUTRAL
+from howsure.studies.trust.table import columns
+from howsure.studies.trust.world import SHIPPED_MAPS
+
+pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
+
+SECRET = "bring the purple lantern to the seventh cellar"
+GROUNDING = "Velvet curtains hide the way."
+WAYS = ("right", "down", "left", "up")
+
+
+@pytest.fixture
+def grounding(tmp_path: Path) -> Path:
+    path = tmp_path / "grounding.txt"
+    path.write_text(GROUNDING + "\n")
+    return path
+
+
+def table(condition: str, _: str) -> list[float]:
+    """up, down, left, right: open without anything, half decided by grounding, decided by language."""
+    chances = {"X": [0.25] * 4, "X|S": [0.5, 0.5, 0.0, 0.0], "X|L,S": [0.125, 0.875, 0.0, 0.0]}[condition]
+    return [math.log(p) if p else -math.inf for p in chances]
+
+
+# -- entropies and trust ------------------------------------------------------------------------------------------
+
+
+def test_entropies_and_trust_of_a_run_on_paper(tmp_path: Path, grounding: Path) -> None:
+    model = Scorer(table)
+    found = trust("MiniGrid-Empty-8x8-v0", model, grounding=grounding, out=tmp_path / "run", max_steps=5)
+    told = -(0.125 * math.log2(0.125) + 0.875 * math.log2(0.875))
+    assert len(found.samples) == 5
+    for sample in found.samples:
+        of = sample.result["conditions"]
+        assert of["X"]["entropy_bits"] == pytest.approx(2.0, abs=1e-12)
+        assert of["X|S"]["entropy_bits"] == pytest.approx(1.0, abs=1e-12)
+        assert of["X|L,S"]["entropy_bits"] == pytest.approx(told, abs=1e-12)
+        assert sample.result["trust"] == pytest.approx(1.0 / (2.0 - told), abs=1e-12)
+        assert sample.result["action"] == "down"
+        assert sample.result["action_probability"] == pytest.approx(0.875, abs=1e-12)
+    assert found.summary["trust"]["value"] == pytest.approx(1.0 / (2.0 - told), abs=1e-9)
+    assert found.summary["trust"]["delta_h_s_bits"]["value"] == pytest.approx(1.0, abs=1e-9)
+    assert all(len(batch) == 3 for batch in model.batches), "the three conditions in one batch"
+    # From (1, 1) five times down: the room ends at (1, 6), which is on a shortest path all along.
+    assert [sample.result["on_shortest_path"] for sample in found.samples] == [True] * 5
+    assert [(s.result["agent_x"], s.result["agent_y"]) for s in found.samples] == [(1, y) for y in range(1, 6)]
+
+
+def test_without_grounding_the_same_prompt_is_scored_once(tmp_path: Path) -> None:
+    model = Scorer(table)
+    found = trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", max_steps=2)
+    assert [len(batch) for batch in model.batches] == [2, 2]
+    assert found.summary["trust"]["value"] in (None, 0.0)
+    assert any("no step has any grounding" in note for note in found.summary["notes"])
+
+
+def test_a_condition_that_failed_is_missing_and_the_step_goes_on(tmp_path: Path, grounding: Path) -> None:
+    model = Scorer(lambda condition, text: None if condition == "X|S" else table(condition, text))
+    found = trust("MiniGrid-Empty-8x8-v0", model, grounding=grounding, out=tmp_path / "run", max_steps=3)
+    assert found.failed
+    assert [sample.reason for sample in found.samples] == ["too_long"] * 3
+    assert found.summary["coverage"]["text"] == "scored 0 of 3; 3 missing: 3 too long"
+    assert found.summary["trust"]["value"] is None
+    assert [sample.result["action"] for sample in found.samples] == ["down"] * 3
+    rows = list(csv.DictReader((tmp_path / "run" / "steps.csv").open()))
+    assert [row["entropy_H_X_given_S"] for row in rows] == ["", "", ""]
+    assert [row["trust_T"] for row in rows] == ["", "", ""]
+    assert [row["missing_entropies"] for row in rows] == ["1", "1", "1"]
+
+
+def test_no_action_means_no_step_of_the_world(tmp_path: Path) -> None:
+    model = Writer(lambda messages, number: "I would rather not." if condition_of(messages) == "X|L,S" else None)
+    found = trust("MiniGrid-Empty-8x8-v0", model, evidence="logprobs", out=tmp_path / "run", max_steps=3)
+    assert [sample.result["action"] for sample in found.samples] == [None] * 3
+    assert {(s.result["agent_x"], s.result["agent_y"]) for s in found.samples} == {(1, 1)}
+    assert found.summary["answers"]["X|L,S"]["action_missing"] == {"no_json": 3}
+    assert found.summary["answers"]["X"]["entropy_missing"] == {"no_answer": 3}
+    assert "No action could be read" in model.asked[-1][1].content
+
+
+# -- leaks --------------------------------------------------------------------------------------------------------
+
+
+def hostile(messages: list[Any], number: int) -> str:
+    """Puts what it was told wherever an answer has room for it, in every condition."""
+    action = WAYS[(number // 3) % 4]
+    note = f"{SECRET}, says note {number}"
+    memory = {"task_process": {"status": note}, "previous_action": "move up"}
+    return action_json(action, grounding=f"The goal is to {SECRET}.", memory=memory)
+
+
+def check_no_leak(asked: list[list[Any]], secrets: list[str]) -> dict[str, int]:
+    seen = {"X": 0, "X|S": 0, "X|L,S": 0}
+    for messages in asked:
+        text = "\n".join(message.content for message in messages)
+        condition = condition_of(messages)
+        seen[condition] += 1
+        held = [secret for secret in secrets if secret.casefold() in text.casefold()]
+        assert not held or condition == "X|L,S", (condition, held)
+        assert "says note" not in text or condition == "X|L,S", "the model's notes"
+        assert GROUNDING not in text or condition != "X"
+        assert all(message.content.strip() for message in messages)
+    return seen
+
+
+@pytest.mark.parametrize("evidence", ["logprobs", "verbalized"])
+@pytest.mark.parametrize("view", ["image", "text", "both"])
+def test_no_prompt_of_a_long_episode_leaks(tmp_path: Path, grounding: Path, evidence: str, view: str) -> None:
+    """Every prompt of every step, with a model, a user and a changed instruction that all try."""
+    changed = "now dance around the marble fountain twice"
+
+    def write(messages: list[Any], number: int) -> str:
+        if evidence == "logprobs":
+            return hostile(messages, number)
+        rest = json.loads(hostile(messages, number))
+        chances = np.roll([0.7, 0.1, 0.1, 0.1], (number // 3) % 4).tolist()
+        return verbalized_json(chances, grounding=rest["grounding"], memory=rest["memory"])
+
+    def listen(episode: Any) -> Told:
+        if episode.steps == 20:
+            return Told(instruction=changed)
+        return Told(feedback=f"You know what I want: {changed}!") if episode.steps in (10, 30) else Told()
+
+    model = Writer(write)
+    found = trust(
+        SHIPPED_MAPS[-1], model, evidence=evidence, view=view, instruction=SECRET, grounding=grounding,
+        own_grounding=True, carry=True, episodes=2, max_steps=40, listen=listen, out=tmp_path / "run", frames=False,
+    )  # fmt: skip
+    asked = zip(model.asked, model.options, strict=True)
+    steps = [(one, options) for one, options in asked if any(m.role == "system" for m in one)]
+    prompts = [one for one, _ in steps]
+    seen = check_no_leak(prompts, [SECRET, changed])
+    assert seen == {"X": 80, "X|S": 80, "X|L,S": 80}
+    told = [one for one in prompts if condition_of(one) == "X|L,S"]
+    assert all(SECRET in one[1].content or changed in one[1].content for one in told)
+    assert sum("says note" in one[0].content for one in told) >= 70, "its notes do come back where they belong"
+    assert any("repeat the instruction" in note for note in found.summary["notes"])
+    for step in range(0, len(prompts), 3):
+        three = prompts[step : step + 3]
+        assert len({tuple(image for m in one for image in m.images) for one in three}) == 1
+        assert len({json.dumps(options) for _, options in steps[step : step + 3]}) == 1
+
+
+def test_a_grounding_that_holds_the_instruction_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text(f"A fact.\nYou have to {SECRET}.\n")
+    with pytest.raises(InputError, match="holds the instruction"):
+        trust("MiniGrid-Empty-8x8-v0", Scorer(table), instruction=SECRET, grounding=path, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_mission_in_the_grounding_is_left_out_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text("The floor is clean.\nget to the green goal square\n")
+    model = Scorer(table)
+    found = trust("MiniGrid-Empty-8x8-v0", model, grounding=path, out=tmp_path / "run", max_steps=2)
+    for item in (item for batch in model.batches for item in batch):
+        text = "\n".join(message.content for message in item.prefix)
+        assert ("get to the green goal square" in text) is (NEUTRAL not in text)
+    assert any("left out" in note for note in found.summary["notes"])
+
+
+# -- knowledge ----------------------------------------------------------------------------------------------------
+
+
+def test_feedback_and_own_notes_become_knowledge(tmp_path: Path, grounding: Path) -> None:
+    def write(messages: list[Any], number: int) -> str:
+        if len(messages) == 1:
+            return "Carpets are slow."
+        return action_json("down", grounding=f"Fact from {condition_of(messages)}.")
+
+    def listen(episode: Any) -> Told:
+        return Told(feedback="mind the carpet") if episode.steps == 1 else Told()
+
+    model = Writer(write)
+    found = trust(
+        "MiniGrid-Empty-8x8-v0", model, evidence="logprobs", grounding=grounding, own_grounding=True, listen=listen,
+        max_steps=3, out=tmp_path / "run",
+    )  # fmt: skip
+    told = [one["sentence"] for sample in found.samples for one in sample.result["learned"]]
+    assert told == ["Fact from X|S.", "Carpets are slow."], "what X|L,S says about the place may hold the instruction"
+    last = next(one for one in reversed(model.asked) if condition_of(one) == "X|S")
+    assert all(f"- {words}" in last[0].content for words in (GROUNDING, "Carpets are slow.", "Fact from X|S."))
+
+
+def test_an_episode_ends_with_a_grounding_that_the_next_can_load(tmp_path: Path, grounding: Path) -> None:
+    upwards = Scorer(lambda condition, text: [0.0, -9.0, -9.0, -9.0])
+    found = trust(
+        "MiniGrid-Empty-8x8-v0", upwards, grounding=grounding, episodes=2, carry=True, max_steps=2, out=tmp_path / "a"
+    )
+    path = tmp_path / "a" / "grounding" / "episode-1.txt"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    assert lines[0] == GROUNDING
+    assert len(lines) == 2, "one wall was met with, twice"
+    assert lines[1].startswith("At (1, 1), up: ")
+    assert found.samples[0].result["knowledge_count"] == 1
+    assert found.samples[2].result["knowledge_count"] == 2
+    again = Scorer(table)
+    trust("MiniGrid-Empty-8x8-v0", again, grounding=path, max_steps=1, out=tmp_path / "b")
+    assert lines[1] in again.batches[0][1].prefix[0].content
+
+
+# -- evidence -----------------------------------------------------------------------------------------------------
+
+
+def test_verbalized_is_asked_again_at_most_three_times(tmp_path: Path, grounding: Path) -> None:
+    calls: dict[str, int] = {}
+
+    def write(messages: list[Any], number: int) -> str:
+        condition = condition_of(messages)
+        calls[condition] = calls.get(condition, 0) + 1
+        if condition == "X" or (condition == "X|L,S" and calls[condition] == 1):
+            return "no JSON here"
+        return verbalized_json([0.7, 0.1, 0.1, 0.1])
+
+    model = Writer(write)
+    options: dict[str, Any] = {"evidence": "verbalized", "view": "text", "grounding": grounding, "max_steps": 1}
+    found = trust("walls", model, out=tmp_path / "run", **options)
+    assert calls == {"X": 4, "X|S": 1, "X|L,S": 2}
+    of = found.samples[0].result["conditions"]
+    assert (of["X"]["entropy_missing"], of["X"]["retries"]) == ("no_json", 3)
+    assert (of["X|L,S"]["action"], of["X|L,S"]["retries"]) == ("up", 1)
+    first = -(0.7 * math.log2(0.7) + 3 * 0.1 * math.log2(0.1))
+    assert of["X|L,S"]["entropy_bits"] == pytest.approx(0.5 * first + 0.3 * 2 + 0.2 * 2, abs=1e-12)
+
+
+def test_logprobs_columns(tmp_path: Path, grounding: Path) -> None:
+    model = Writer(lambda messages, number: action_json("down"))
+    trust("MiniGrid-Empty-8x8-v0", model, evidence="logprobs", grounding=grounding, out=tmp_path / "r", max_steps=2)
+    rows = list(csv.DictReader((tmp_path / "r" / "steps.csv").open()))
+    bucket = -(0.8 * math.log2(0.8) + 2 * 0.1 * math.log2(0.1))
+    for column in ("entropy_H_X", "entropy_mean_H_X", "entropy_weighted_H_X", "entropy_decision_H_X"):
+        assert float(rows[0][column]) == pytest.approx(bucket, abs=1e-12), column
+    # down 0.8; «zebra» and what is left are no action: 0.2 together.
+    action = -(0.8 * math.log2(0.8) + 0.2 * math.log2(0.2))
+    assert float(rows[0]["entropy_action_H_X"]) == pytest.approx(action, abs=1e-12)
+    assert rows[0]["entropy_high_H_X"] == "", "the size of the vocabulary is unknown"
+    assert list(rows[0]) == columns("logprobs")
+    assert list(rows[0])[:4] == ["step", "timestamp", "agent_x", "agent_y"]
+    assert list(rows[0])[-4:] == ["entropy_H_X", "entropy_H_X_given_S", "entropy_H_X_given_LS", "trust_T"]
+
+
+def test_what_cannot_be_asked_is_refused_before_any_work(tmp_path: Path) -> None:
+    for options, words in (
+        ({"evidence": "logprobs"}, "can only score"),
+        ({"evidence": "nonsense"}, "scored, logprobs, verbalized"),
+        ({"view": "image"}, "reads text only"),
+        ({"view": "ears"}, "--view must be"),
+        ({"episodes": 0}, "--episodes"),
+        ({"max_steps": 0}, "--max-steps"),
+        ({"instruction": " "}, "--instruction is empty"),
+        ({"act": "never"}, "--act must be"),
+        ({"clock": "cuckoo"}, "--clock must be"),
+    ):
+        with pytest.raises((InputError, MissingCapability), match=words):
+            trust("walls", Scorer(table), out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+# -- runs ---------------------------------------------------------------------------------------------------------
+
+
+class Stops(Exception):
+    """Stands for a power cut."""
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path: Path, grounding: Path) -> None:
+    """Stopped at every third step, between a step and its table, with feedback and notes on the way."""
+
+    def write(messages: list[Any], number: int) -> str:
+        if len(messages) == 1:
+            return f"Learned: {messages[0].content[-20:]}."
+        # The answer depends on everything that was asked, as that of a real model does.
+        weight = sum(map(ord, "".join(m.content for m in messages)))
+        memory = {"task_process": {"status": str(weight)}, "previous_action": "move up"}
+        return action_json(WAYS[weight % 4], grounding=f"Fact {weight % 7}.", memory=memory)
+
+    def listen(episode: Any) -> Told:
+        return Told(feedback=f"hint {episode.steps}") if episode.steps % 4 == 1 else Told()
+
+    options: dict[str, Any] = {
+        "evidence": "logprobs", "grounding": grounding, "own_grounding": True, "carry": True, "episodes": 2,
+        "max_steps": 9, "listen": listen, "clock": "world", "view": "both", "seed": 3,
+    }  # fmt: skip
+    whole = trust(SHIPPED_MAPS[-1], Writer(write), out=tmp_path / "whole", **options)
+    finished = False
+    for _ in range(20):
+        steps = 0
+
+        def stop(sample: Any) -> None:
+            nonlocal steps
+            steps += 1
+            if steps == 3:
+                raise Stops
+
+        try:
+            trust(SHIPPED_MAPS[-1], Writer(write), out=tmp_path / "torn", on_step=stop, **options)
+            finished = True
+            break
+        except Stops:
+            table_path = tmp_path / "torn" / "steps.csv"
+            table_path.write_bytes(table_path.read_bytes()[:-7])
+            frames = sorted((tmp_path / "torn" / "frames").glob("*.png"))
+            frames[-1].unlink()
+    assert finished
+    for name in ("steps.csv", "samples.jsonl", "summary.json", "grounding/episode-1.txt", "replay.gif"):
+        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    frames = [path.name for path in sorted((tmp_path / "whole" / "frames").iterdir())]
+    assert [path.name for path in sorted((tmp_path / "torn" / "frames").iterdir())] == frames
+    assert whole.summary == howsure.Run(tmp_path / "torn").summary
+
+
+def test_the_same_twice_gives_the_same_table_and_other_options_another_run(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        trust("home", Scorer(table), out=tmp_path / name, max_steps=4, act="sample")
+    assert (tmp_path / "a" / "steps.csv").read_bytes() == (tmp_path / "b" / "steps.csv").read_bytes()
+    trust("home", Scorer(table), out=tmp_path / "a", max_steps=4, act="sample")
+    with pytest.raises(RunMismatch, match="max_steps"):
+        trust("home", Scorer(table), out=tmp_path / "a", max_steps=5, act="sample")
+
+
+def test_frames_and_replay(tmp_path: Path) -> None:
+    from PIL import Image
+
+    trust("home", Scorer(table), out=tmp_path / "run", max_steps=3)
+    frames = sorted(path.name for path in (tmp_path / "run" / "frames").iterdir())
+    assert frames == ["e0001-end.png", "e0001-s0001.png", "e0001-s0002.png", "e0001-s0003.png"]
+    with Image.open(tmp_path / "run" / "replay.gif") as replay:
+        assert replay.n_frames == 4
+        first = replay.convert("RGB").copy()
+        replay.seek(2)
+        assert replay.convert("RGB").tobytes() != first.tobytes()
