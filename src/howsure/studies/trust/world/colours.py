@@ -42,4 +42,4 @@ def _known() -> dict[str, RGB]:
     except ImportError as error:
         raise MissingExtra("a map", "grid", "PIL") from error
     web = {name.replace("gray", "grey"): ImageColor.getrgb(name)[:3] for name in ImageColor.colormap}
-    return {**web, **MINIGRID}  # type: ignore[dict-item]
+    return {**web, **MINIGRID}

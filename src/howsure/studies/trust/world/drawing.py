@@ -6,7 +6,8 @@ used, so that a picture is the same everywhere. Only tiles that changed are pain
 
 from __future__ import annotations
 
-import io
+import struct
+import zlib
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +23,7 @@ DRAWN_SIZE = 40
 """MiniGrid draws a tile pixel by pixel in Python; one that is larger is scaled up from this size."""
 LINE = (100, 100, 100)
 BOLD_AGENT = (255, 0, 0)
-SMALLEST_FONT = 8
+READABLE_FONT, SMALLEST_FONT = 11, 8
 Key = tuple[Any, ...]
 
 
@@ -31,25 +32,44 @@ class Painter:
 
     def __init__(self, width: int, height: int) -> None:
         self.tile = max(4, LONGEST_SIDE // max(width, height))
-        self._canvas = Image.new("RGB", (width * self.tile, height * self.tile))
+        self.size = (width * self.tile, height * self.tile)
+        # PNG's own rows: a byte that names the filter (0, none), then the pixels.
+        self._rows = np.zeros((self.size[1], 1 + 3 * self.size[0]), dtype=np.uint8)
         self._painted: list[Key | None] = [None] * (width * height)
         self._width = width
 
-    def paint(self, grid: Grid, goal: tuple[int, int] | None) -> tuple[bytes, tuple[int, int]]:
+    def paint(self, grid: Grid, goal: tuple[int, int] | None) -> bytes:
+        """The grid as it stands now."""
         agent_x, agent_y, facing = grid.agent()
         here = agent_y * self._width + agent_x
         marked = -1 if goal is None else goal[1] * self._width + goal[0]
-        for cell in range(len(self._painted)):
-            y, x = divmod(cell, self._width)
-            key: Key = (_look(grid.at(x, y)), cell == marked)
+        looks: dict[int, Key | None] = {}
+        for cell, found in enumerate(grid.cells()):
+            look = looks.get(id(found))
+            if look is None and found is not None:
+                look = looks[id(found)] = _look(found)
+            key: Key = (look, cell == marked)
             if cell == here:
                 key += (facing, _look(grid.env.carrying))
             if key != self._painted[cell]:
                 self._painted[cell] = key
-                self._canvas.paste(_tile(key, self.tile), (x * self.tile, y * self.tile))
-        content = io.BytesIO()
-        self._canvas.save(content, "PNG", compress_level=1)
-        return content.getvalue(), self._canvas.size
+                self._put(cell, _tile(key, self.tile))
+        return _png(self._rows, self.size)
+
+    def _put(self, cell: int, image: Image.Image) -> None:
+        y, x = divmod(cell, self._width)
+        down, right = y * self.tile, 1 + 3 * x * self.tile
+        tile = np.asarray(image).reshape(self.tile, 3 * self.tile)
+        self._rows[down : down + self.tile, right : right + 3 * self.tile] = tile
+
+
+def _png(rows: Any, size: tuple[int, int]) -> bytes:
+    """A PNG file of these rows; written here since Pillow's search for the best filter takes most of a step's time."""
+    header = struct.pack(">IIBBBBB", *size, 8, 2, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in parts
+    )
 
 
 def _look(found: Any) -> Key | None:
@@ -58,7 +78,7 @@ def _look(found: Any) -> Key | None:
         return None
     kind = getattr(found, "kind", None)
     if found.type == "emoji":
-        return "emoji", kind.name, kind.rgb
+        return "emoji", found.kind.name, found.kind.rgb
     state = (found.is_open, found.is_locked) if found.type == "door" else None
     return found.type, found.color, None if kind is None else kind.rgb, state, type(found)
 
@@ -152,10 +172,13 @@ def _named(name: str, rgb: tuple[int, int, int], size: int) -> Image.Image:
 
 
 def _fitted(name: str, room: int) -> tuple[list[str], Any]:
-    """The name in lines, as large as it fits; the beginning of it where it does not."""
-    for size in range(min(22, max(SMALLEST_FONT, room // 2)), SMALLEST_FONT - 1, -1):
+    """The name in lines, as large as it fits; words are broken before letters grow tiny, and cut off at last."""
+    largest = min(22, max(SMALLEST_FONT, room // 2))
+    tries = [(size, False) for size in range(largest, READABLE_FONT - 1, -1)]
+    tries += [(size, True) for size in range(READABLE_FONT, SMALLEST_FONT - 1, -1)]
+    for size, hyphens in tries:
         font = ImageFont.load_default(size)
-        lines = _broken(name, font, room)
+        lines = _broken(name, font, room, hyphens)
         if lines is not None and len(lines) * (size + 2) <= room:
             return lines, font
     font = ImageFont.load_default(SMALLEST_FONT)
@@ -165,16 +188,16 @@ def _fitted(name: str, room: int) -> tuple[list[str], Any]:
     return ([short], font) if len(short) > 1 or short == name else ([], None)
 
 
-def _broken(name: str, font: Any, room: int) -> list[str] | None:
-    """Words in lines that fit, broken at blanks; a single long word once in the middle."""
+def _broken(name: str, font: Any, room: int, hyphens: bool) -> list[str] | None:
+    """The words in lines that fit; None where they do not."""
     lines: list[str] = []
     for word in name.split():
+        half = -(-len(word) // 2)
         if lines and font.getlength(f"{lines[-1]} {word}") <= room:
             lines[-1] += f" {word}"
         elif font.getlength(word) <= room:
             lines.append(word)
-        elif len(word) >= 8 and font.getlength(f"{word[: -(-len(word) // 2)]}-") <= room:
-            half = -(-len(word) // 2)
+        elif hyphens and len(word) > 5 and font.getlength(f"{word[:half]}-") <= room:
             lines += [f"{word[:half]}-", word[half:]]
         else:
             return None

@@ -7,7 +7,7 @@ failures. All of this decides when an episode ends, and is kept here as it is th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from howsure.studies.trust.world.board import CARRIED, OPEN, PICK, PUT, USE, Board, Core
 from howsure.studies.trust.world.distances import FAR, Distances, Seeds
@@ -66,7 +66,8 @@ class Instructed:
 
     def least(self, core: Core, progress: Progress) -> int:
         snapshot, memory = progress
-        return max(1, self.clause.least(memory, core, snapshot, self.bounds))
+        left: int = self.clause.least(memory, core, snapshot, self.bounds)
+        return max(1, left)
 
 
 class _Bounds:
@@ -74,24 +75,32 @@ class _Bounds:
 
     def __init__(self, board: Board) -> None:
         self.board, self.distances = board, Distances(board)
+        self._seeds: dict[tuple[Any, ...], Seeds] = {}
+        self._places: dict[tuple[frozenset[int], tuple[int, ...]], tuple[int, ...] | None] = {}
 
     def places(self, things: frozenset[int], core: Core) -> tuple[int, ...] | None:
         """The cells of these things; None where one of them is carried."""
-        places = {self.board.where(thing, core.places) for thing in things}
-        return None if CARRIED in places else tuple(sorted(place for place in places if place >= 0))
+        named = (things, core.places)
+        if named not in self._places:
+            places = {self.board.where(thing, core.places) for thing in things}
+            found = None if CARRIED in places else tuple(sorted(place for place in places if place >= 0))
+            self._places[named] = found
+        return self._places[named]
 
     def near(self, cells: tuple[int, ...] | None, core: Core) -> int:
         if cells is None:
             return 0
         return self.distances.field(self.distances.near(cells), core)[core.cell] if cells else FAR
 
-    def near_then(self, cells: tuple[int, ...], then: list[int], core: Core, least: int, cost: int) -> int:
-        """Beside one of these cells, and from there on at least `max(least, then) + cost`."""
-        seeds: Seeds = tuple((c, cost + max(least, then[c])) for c, _ in self.distances.near(cells))
+    def near_then(self, cells: tuple[int, ...], then: tuple[int, ...], core: Core, cost: int, least: int = 0) -> int:
+        """Beside one of these cells, `cost` steps there, then beside one of the others in `least` steps or more."""
+        named = (cells, then, cost, least)
+        seeds = self._seeds.get(named)
+        if seeds is None:
+            later = self.distances.later(self.distances.near(then), core)
+            seeds = tuple((cell, cost + max(least, later[cell])) for cell, _ in self.distances.near(cells))
+            self._seeds[named] = seeds
         return self.distances.field(seeds, core)[core.cell] if seeds else FAR
-
-    def later(self, cells: tuple[int, ...], core: Core) -> list[int]:
-        return self.distances.later(self.distances.near(cells), core)
 
 
 # -- clauses ---------------------------------------------------------------------------------------------------------
@@ -108,6 +117,15 @@ def _clause(found: Any, board: Board, descriptions: list[_Description]) -> Any:
 def _described(found: Any, board: Board, descriptions: list[_Description]) -> int:
     descriptions.append(_Description(found, board))
     return len(descriptions) - 1
+
+
+class Visited(NamedTuple):
+    """Cells of which the agent must stand beside one before a clause can be done, and the steps spent there."""
+
+    cells: tuple[int, ...]
+    cost: int
+    movable: bool
+    """Whether what lies there can be carried away on an early visit."""
 
 
 class _GoTo:
@@ -129,6 +147,11 @@ class _GoTo:
         if places is None:
             return 0
         return bounds.near(tuple(sorted({*places, *snapshot[self.which]})), core)
+
+    def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
+        places = bounds.places(self.meant.things, core)
+        cells = None if places is None else tuple(sorted({*places, *snapshot[self.which]}))
+        return None if cells is None else Visited(cells, 0, bool(self.meant.things))
 
 
 class _Open:
@@ -153,6 +176,9 @@ class _Open:
     def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
         return bounds.near(self.meant.door_cells, core) + 1
 
+    def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
+        return Visited(self.meant.door_cells, 1, False)
+
 
 class _PickUp:
     """Pick up one of the things; in strict mode to pick up any other loses. Remembers what was carried before."""
@@ -176,6 +202,10 @@ class _PickUp:
 
     def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
         return bounds.near(bounds.places(self.meant.things, core), core) + 1
+
+    def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
+        cells = bounds.places(self.meant.things, core)
+        return None if cells is None else Visited(cells, 1, True)
 
 
 class _PutNext:
@@ -214,13 +244,17 @@ class _PutNext:
         others = tuple(sorted({*others, *self.beside.door_cells}))
         if things is None:
             return bounds.near(others, core)
-        forth = bounds.near_then(things, bounds.later(others, core), core, 1, 1)
-        back = bounds.near_then(others, bounds.later(things, core), core, 0, 4)
-        return min(forth, back)
+        return min(bounds.near_then(things, others, core, 1, 1), bounds.near_then(others, things, core, 4))
+
+    def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
+        cells = bounds.places(self.meant.things, core)
+        return None if cells is None else Visited(cells, 1, True)
 
 
 class _Pair:
     """Two clauses; which of them are done is remembered."""
+
+    first, in_order = 0, True
 
     def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
         self.strict = bool(found.strict)
@@ -236,10 +270,32 @@ class _Pair:
             for part, done, own in zip(self.parts, memory[:2], memory[2:], strict=True)
             if not done
         ]
-        return max(left, default=0)
+        return max(*left, self._both(core, snapshot, bounds)) if len(left) == 2 else max(left, default=0)
+
+    def _both(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
+        """Both places have to be visited, in one order or the other.
+
+        Nothing that a clause names is moved without a visit to it. Where the order is fixed, the second place is
+        visited early only to take something along.
+        """
+        one = self.parts[self.first].visited(core, snapshot, bounds)
+        two = self.parts[1 - self.first].visited(core, snapshot, bounds)
+        if one is None or two is None:
+            return 0
+        forth = bounds.near_then(one.cells, two.cells, core, one.cost)
+        if self.in_order and not two.movable:
+            return forth
+        return min(forth, bounds.near_then(two.cells, one.cells, core, two.cost))
+
+    def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
+        return None
 
 
 class _And(_Pair):
+    """Both, in whichever order."""
+
+    in_order = False
+
     def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
         done, own = list(memory[:2]), list(memory[2:])
         for i, part in enumerate(self.parts):
@@ -251,8 +307,6 @@ class _And(_Pair):
 
 class _Before(_Pair):
     """The first, then the second, which is judged from the very step that finishes the first."""
-
-    first = 0
 
     def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
         done, own = list(memory[:2]), list(memory[2:])

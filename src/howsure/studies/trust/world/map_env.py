@@ -19,11 +19,11 @@ from howsure.studies.trust.world.maps import EMPTY, Kind, MapPlan
 RING = 1
 
 
-class Edge(Wall):
+class Edge(Wall):  # type: ignore[misc]
     """The ring around a map."""
 
 
-class Emoji(WorldObj):
+class Emoji(WorldObj):  # type: ignore[misc]
     """An object of a map, known by its name."""
 
     def __init__(self, kind: Kind) -> None:
@@ -40,7 +40,7 @@ class Emoji(WorldObj):
         return OBJECT_TO_IDX["box"], COLOR_TO_IDX["grey"], 0
 
 
-class MapEnv(MiniGridEnv):
+class MapEnv(MiniGridEnv):  # type: ignore[misc]
     """Reach the goal's cell, or reach it while carrying what the map's task names. Reward as MiniGrid's own."""
 
     def __init__(self, plan: MapPlan) -> None:

@@ -31,6 +31,9 @@ LONGEST_SIDE = 100
 LONGEST_NAME = 40
 
 
+Places = list[tuple[int, int]]
+
+
 class _Object(msgspec.Struct, frozen=True):
     type: str
     color: str | None = None
@@ -242,9 +245,9 @@ def _check_shape(drawn: list[list[str]]) -> None:
         raise InputError(f"it has {width} × {len(drawn)} cells; {LONGEST_SIDE} × {LONGEST_SIDE} are the most")
 
 
-def _rows(drawn: list[list[str]], kinds: dict[str, Kind]) -> tuple[list[list[Kind]], list, list]:
+def _rows(drawn: list[list[str]], kinds: dict[str, Kind]) -> tuple[list[list[Kind]], Places, Places]:
     alike = {plain(char): kind for char, kind in reversed(kinds.items())}
-    marks: dict[str, list[tuple[int, int]]] = {ROBOT: [], GOAL: []}
+    marks: dict[str, Places] = {ROBOT: [], GOAL: []}
     rows: list[list[Kind]] = []
     for y, row in enumerate(drawn):
         rows.append([])
@@ -267,7 +270,7 @@ def _under_mark(kind: Kind | None, cell: str, place: tuple[int, int]) -> Kind:
     return kind if kind is not None and kind.type == "floor" else EMPTY
 
 
-def _mark(places: list[tuple[int, int]], mark: str) -> tuple[int, int] | None:
+def _mark(places: Places, mark: str) -> tuple[int, int] | None:
     if len(places) > 1:
         raise InputError(f"{mark} is drawn twice, at {_at(places[0])} and at {_at(places[1])}; keep one")
     return places[0] if places else None

@@ -24,8 +24,8 @@ from howsure.studies.trust.world.board import (
 from howsure.studies.trust.world.distances import FAR
 
 GOING, REACHED, FAILED = range(3)
-MOST_STATES = 60_000
-"""States looked into before a search gives up: about a second."""
+MOST_STATES = 30_000
+"""States looked into before a search gives up: a second or two. Counted, not timed, so that runs can be repeated."""
 
 Progress = tuple[Any, ...]
 Node = tuple[Core, Progress]

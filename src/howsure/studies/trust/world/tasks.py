@@ -137,7 +137,7 @@ class SayDone(_Plain):
 
 
 class PutNear(_Plain):
-    """Drop one of these things beside or diagonally beside a cell; any other thing picked up, or another drop, loses."""
+    """Drop one of these things beside a cell, diagonally too; to pick up another, or to drop elsewhere, loses."""
 
     def __init__(self, board: Board, things: tuple[int, ...], cell: int) -> None:
         super().__init__(board)

@@ -23,14 +23,22 @@ class Grid(NamedTuple):
 
     @property
     def width(self) -> int:
-        return self.env.width - 2 * self.ring
+        return int(self.env.width) - 2 * self.ring
 
     @property
     def height(self) -> int:
-        return self.env.height - 2 * self.ring
+        return int(self.env.height) - 2 * self.ring
 
     def at(self, x: int, y: int) -> Any:
         return self.env.grid.get(x + self.ring, y + self.ring)
+
+    def cells(self) -> list[Any]:
+        """Everything in it, row by row."""
+        width, cells = self.env.width, self.env.grid.grid
+        if not self.ring:
+            return list(cells)
+        rows = range(self.ring, self.env.height - self.ring)
+        return [one for y in rows for one in cells[y * width + self.ring : (y + 1) * width - self.ring]]
 
     def agent(self) -> tuple[int, int, str]:
         x, y = self.env.agent_pos
@@ -98,22 +106,18 @@ def view(grid: Grid, legend: Legend) -> str:
 
 
 def _drawn(grid: Grid, legend: Legend) -> tuple[list[str], dict[str, str]]:
+    """The rows in characters, and the character of each description that occurs, in the order of reading."""
     used: dict[str, str] = {}
-    rows = []
     symbols: dict[int, str] = {}
-    for y in range(grid.height):
-        row = []
-        for x in range(grid.width):
-            found = grid.at(x, y)
-            what = (
-                "free" if found is None else symbols.get(id(found)) or symbols.setdefault(id(found), described(found))
-            )
-            symbol = used.get(what)
-            if symbol is None:
-                symbol = used[what] = legend.symbol(what)
-            row.append(symbol)
-        rows.append("".join(row))
-    return rows, used
+    drawn = []
+    for found in grid.cells():
+        symbol = symbols.get(id(found))
+        if symbol is None:
+            what = described(found)
+            symbol = symbols[id(found)] = used[what] = legend.symbol(what)
+        drawn.append(symbol)
+    text = "".join(drawn)
+    return [text[at : at + grid.width] for at in range(0, len(text), grid.width)], used
 
 
 def _with_you(grid: Grid) -> str:

@@ -73,7 +73,7 @@ class World:
 
     def reset(self, seed: int) -> None:
         """Begin an episode; equal seeds and equal actions give equal worlds."""
-        self._env.reset(seed=seed)
+        _reset(self._env, self.name, seed)
         self._begun, self._over = True, False
         self._legend = words.Legend()
         self._grid = words.Grid(self._env, self._ring)
@@ -162,8 +162,8 @@ class World:
 
             self._painter = Painter(self._grid.width, self._grid.height)
         goal = getattr(getattr(self._env, "plan", None), "goal", None)
-        content, size = self._painter.paint(self._grid, goal)
-        return Picture.made(content, f"{self.name}, step {self._env.step_count}", size)
+        content = self._painter.paint(self._grid, goal)
+        return Picture.made(content, f"{self.name}, step {self._env.step_count}", self._painter.size)
 
     def text(self) -> str:
         """The whole grid in characters, for models without eyes; no word of what is to be done."""
@@ -207,10 +207,10 @@ def _map_world(plan: MapPlan) -> World:
     except ImportError as error:
         raise MissingExtra("a map", "grid", "minigrid") from error
     kinds = {kind for row in plan.rows for kind in row}
-    more = [(PICK_UP, DROP)] * any(kind.can_pickup for kind in kinds)
-    more += [(TOGGLE,)] * any(kind.type in ("door", "box") for kind in kinds)
+    more = [PICK_UP, DROP] if any(kind.can_pickup for kind in kinds) else []
+    more += [TOGGLE] if any(kind.type in ("door", "box") for kind in kinds) else []
     mark = {"kind": "map", "name": plan.name, "sha256": plan.sha256, "minigrid": metadata.version("minigrid")}
-    return World(MapEnv(plan), plan.name, (*MOVES, *(one for some in more for one in some)), mark, RING)
+    return World(MapEnv(plan), plan.name, (*MOVES, *more), mark, RING)
 
 
 def _environment_world(name: str) -> World:
@@ -228,8 +228,20 @@ def _environment_world(name: str) -> World:
         env = gymnasium.make(name, disable_env_checker=True).unwrapped
     if not isinstance(env, MiniGridEnv):
         raise InputError(f"{name} is an environment of another kind; only those made of MiniGrid's grids can be used")
+    _reset(env, name, 0)  # what an environment lacks shows itself only here
     mark = {"kind": "environment", "name": name, "minigrid": metadata.version("minigrid")}
     return World(env, name, (*MOVES, *_other_actions(env)), mark, 0)
+
+
+def _reset(env: Any, name: str, seed: int) -> None:
+    from gymnasium.error import Error
+
+    try:
+        env.reset(seed=seed)
+    except (Error, RuntimeError) as error:
+        raise InputError(
+            f"the world {name} cannot be set up with seed {seed}: {' '.join(str(error).split())}"
+        ) from error
 
 
 def _other_actions(env: Any) -> tuple[str, ...]:
