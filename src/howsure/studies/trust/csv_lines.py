@@ -10,6 +10,7 @@ import codecs
 import csv
 import io
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -182,7 +183,7 @@ def _check_single(column: str, names: list[str], name: str) -> None:
 
 
 def _no_entropies(names: list[str], name: str, line: int) -> InputError:
-    filled = [cell for cell in names if cell]
+    filled = [cell for cell in re.split(r"[,;\t]", ",".join(names)) if cell]
     if filled and sum(map(_is_number, filled)) * 2 >= len(filled):
         return InputError(
             f"{name}, line {line} holds numbers where the names of the columns should be; put a header above it, such "
@@ -199,7 +200,7 @@ def _wanted(between: str) -> str:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text.replace(",", "."))
+        float(text)
     except ValueError:
         return False
     return True

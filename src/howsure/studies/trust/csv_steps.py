@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from howsure.studies.trust.csv_lines import (
     BAD_QUOTES,
@@ -155,16 +156,16 @@ class _Table:
     decimals: dict[str, int] = field(default_factory=dict)
 
     def add(self, rows: Rows) -> None:
-        for fault, line in {fault: rows.lines[place] for place, fault in rows.faults.items()}.items():
+        for line, fault in {rows.lines[place]: fault for place, fault in rows.faults.items()}.items():
             self.remarks.add(fault.reason, line, fault.words)
-        reason = np.zeros((len(rows.lines), 3), dtype=np.uint8)
+        reason = np.zeros((len(rows.lines), 3), dtype=np.uint16)
         numbers = {}
         for column, kind in KINDS.items():
             if column in self.header.places:
                 numbers[column], codes = self._column(column, kind, rows)
             else:
                 numbers[column] = np.full(len(reason), np.nan)
-                codes = np.full(len(reason), REASONS.index(NO_COLUMN), dtype=np.uint8)
+                codes = np.full(len(reason), REASONS.index(NO_COLUMN), dtype=np.uint16)
             if column in ENTROPY_COLUMNS:
                 reason[:, ENTROPY_COLUMNS.index(column)] = codes
         for place, fault in rows.faults.items():
@@ -176,11 +177,11 @@ class _Table:
         place = self.header.places[column]
         texts = [fields[place] for fields in rows.fields]
         values, bad = numbers_in(texts, self.header.decimal_comma, kind.words)
-        codes = np.where(np.isnan(values), REASONS.index(EMPTY), 0).astype(np.uint8)
+        codes = np.where(np.isnan(values), REASONS.index(EMPTY), 0).astype(np.uint16)
         for i in bad:
             codes[i] = REASONS.index(UNREADABLE)
             self.remarks.add(UNREADABLE, rows.lines[i], f"{column} {_short(texts[i])} is not a number")
-        for i in np.flatnonzero((values < kind.low) | (values > kind.high) | (kind.whole & (values % 1 > 0))).tolist():
+        for i in np.flatnonzero(_outside(values, kind)).tolist():
             codes[i], values[i] = REASONS.index(IMPOSSIBLE), np.nan
             self.remarks.add(IMPOSSIBLE, rows.lines[i], f"{column} {_short(texts[i])} cannot be {kind.meaning}")
         if column in PRINTED:
@@ -209,7 +210,7 @@ class _Table:
             codes,
             np.column_stack([numbers[column] for column in ENTROPY_COLUMNS]),
             REASONS,
-            np.concatenate([np.empty((0, 3), dtype=np.uint8), *(part.reason for part in self.portions)]),
+            np.concatenate([np.empty((0, 3), dtype=np.uint16), *(part.reason for part in self.portions)]),
             numbers["action_probability"],
             numbers["on_shortest_path"],
         )
@@ -264,6 +265,11 @@ def _plain_numbers(texts: list[str]) -> Array | None:
         return np.fromiter(map(float, full), dtype=np.float64, count=len(full))
     except ValueError:
         return None
+
+
+def _outside(values: Array, kind: Kind) -> NDArray[np.bool_]:
+    outside = (values < kind.low) | (values > kind.high)
+    return outside | (np.floor(values) < values) if kind.whole else outside
 
 
 def _number(text: str, words: Mapping[str, str]) -> float | None:

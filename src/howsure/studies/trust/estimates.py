@@ -172,7 +172,9 @@ def _episodes(
     """The first episodes, each by itself: its steps are taken as independent there, having nothing else to draw."""
     order = np.argsort(table.episode, kind="stable")
     present, starts = np.unique(table.episode[order], return_index=True)
-    for code, rows in zip(present[:SHOWN_EPISODES], np.split(order, starts[1:])[:SHOWN_EPISODES], strict=True):
+    bounds = [*starts.tolist(), len(order)]
+    for place, code in enumerate(present[:SHOWN_EPISODES].tolist()):
+        rows = order[bounds[place] : bounds[place + 1]]
         yield {"episode": table.episodes[code], **part(table, rows, complete, level, resamples, seed)}
 
 

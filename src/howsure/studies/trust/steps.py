@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
-Reasons = NDArray[np.uint8]
+Reasons = NDArray[np.uint16]
 
 ENTROPIES = ("h_x", "h_x_given_s", "h_x_given_ls")
 NOT_GIVEN = "not_given"
@@ -84,7 +84,7 @@ class Steps:
             np.array(episode, dtype=np.int64),
             bits,
             tuple(words),
-            np.array(reason, dtype=np.uint8).reshape(-1, 3),
+            np.array(reason, dtype=np.uint16).reshape(-1, 3),
             floats([step.action_probability for step in steps]),
             floats([step.on_shortest_path for step in steps]),
         )
@@ -92,18 +92,18 @@ class Steps:
     @classmethod
     def joined(cls, parts: Sequence[Steps]) -> Steps:
         """One after the other. Episodes of one name are one episode: name them by their source before."""
-        if len(parts) == 1:
-            return parts[0]
+        if len(parts) < 2:
+            return parts[0] if parts else cls.of([])
         episodes: dict[str, int] = {}
         words: dict[str, int] = {"": 0}
         return cls(
             episode=_recoded([(part.episode, part.episodes) for part in parts], episodes),
-            reason=_recoded([(part.reason, part.reasons) for part in parts], words).astype(np.uint8),
+            reason=_recoded([(part.reason, part.reasons) for part in parts], words).astype(np.uint16),
             episodes=tuple(episodes),
             reasons=tuple(words),
-            bits=np.concatenate([np.empty((0, 3)), *(part.bits for part in parts)]),
-            action_probability=np.concatenate([np.empty(0), *(part.action_probability for part in parts)]),
-            on_shortest_path=np.concatenate([np.empty(0), *(part.on_shortest_path for part in parts)]),
+            bits=np.concatenate([part.bits for part in parts]),
+            action_probability=np.concatenate([part.action_probability for part in parts]),
+            on_shortest_path=np.concatenate([part.on_shortest_path for part in parts]),
         )
 
 
