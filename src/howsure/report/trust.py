@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from howsure.report.tables import cut_to_fit, plain_table, print_summary
-from howsure.report.text import printable, quoted, shortened
-from howsure.report.trust_log import trust_sections
+from howsure.report.text import counted, printable, quoted, shortened
+from howsure.report.trust_log import trust_in_words, trust_sections
 from howsure.runs import Run, Sample
 
 SHOWN_TOKENS = 4
@@ -18,7 +20,36 @@ SHOWN_CHARACTERS = 300
 
 
 def print_trust_run(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
-    print_summary(console, summary, samples, run, trust_sections(summary))
+    sections: list[RenderableType] = trust_sections(summary, width=console.width)
+    if "actions" in summary:
+        sections.append(_played(summary))
+    if any(one["entropy_missing"] or one["action_missing"] for one in summary.get("answers", {}).values()):
+        sections.append(_answers(summary["answers"]))
+    print_summary(console, summary, samples, run, sections)
+
+
+def _played(summary: dict[str, Any]) -> Table:
+    """What was done, and by which evidence it is known."""
+    actions, reached = summary["actions"], summary["episodes_reached"]
+    table = plain_table("what was done", "")
+    table.add_row("asked by", f"{summary['evidence']}, {summary['view']} view")
+    taken = ", ".join(f"{name} {count}" for name, count in actions["taken"].items())
+    table.add_row("actions", f"{taken or 'none'}; {actions['without_effect']} without effect, {actions['none']} not read")
+    table.add_row("task done", f"{reached['count']} of {counted(reached['of'], 'episode')}")
+    if "trust_of_actions" in summary:
+        told = trust_in_words(summary["trust_of_actions"])
+        table.add_row("T by actions", f"{told} (alternatives mapped onto the allowed actions)")
+    return table
+
+
+def _answers(answers: dict[str, dict[str, Any]]) -> Table:
+    """How many answers could be used, and why the others could not."""
+    table = plain_table("answers", "asked", "action", "entropy", "missing")
+    for name, one in answers.items():
+        reasons = Counter(one["entropy_missing"]) | Counter(one["action_missing"])
+        words = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in sorted(reasons.items()))
+        table.add_row(name, str(one["asked"]), str(one["with_action"]), str(one["with_entropy"]), words or "—")
+    return table
 
 
 def print_step(console: Console, sample: Sample) -> None:
@@ -45,6 +76,7 @@ def _answer(label: str, found: dict[str, Any], evidence: dict[str, Any]) -> list
         other = f", other {found['other']:.3f}" if found.get("other") else ""
         lines.append("  probabilities: " + ", ".join(f"{name} {p:.3f}" for name, p in ranked) + other)
     lines += _tokens(evidence.get("action") or {})
+    lines.append(f"  entropy: {_bits(found['entropy_bits'])} bits")
     if found["entropy_missing"] is not None:
         lines.append(f"  no entropy: {found['entropy_missing']}")
         if evidence.get("text"):
@@ -57,7 +89,7 @@ def _tokens(action: dict[str, Any]) -> list[str]:
     if first is None:
         return []
     shown = [f"{quoted(token)} (pos {first + i})" for i, token in enumerate(tokens[:SHOWN_TOKENS])]
-    return ["  action tokens: " + " ".join(shown) + (" …" if len(tokens) > SHOWN_TOKENS else "")]
+    return ["  action token: " + " ".join(shown) + (" …" if len(tokens) > SHOWN_TOKENS else "")]
 
 
 def _judged(result: dict[str, Any]) -> str:

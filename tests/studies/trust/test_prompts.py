@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from howsure.models.images import Picture
-from howsure.studies.trust.prompts import CONDITIONS, NEUTRAL, Condition, Scene, three_prompts
+from howsure.studies.trust.prompts import CONDITIONS, NEUTRAL, Condition, Form, Scene, three_prompts
 
 PICTURE = Picture.made(b"not looked at", "frame", (4, 4))
+FORM = Form("Answer so.", "What now?")
 SCENE = Scene(("up", "down", "left", "right"), "up. A wall stopped you.", "#.#", PICTURE)
 
 
 def prompts(scene: Scene = SCENE):  # type: ignore[no-untyped-def]
     return three_prompts(
-        scene, "Answer so.", knowledge=["Beds block.", "Doors open."], instruction="fetch the hat", notes="hat: near"
+        scene, FORM, knowledge=["Beds block.", "Doors open."], instruction="fetch the hat", notes="hat: near"
     )
 
 
@@ -24,6 +25,7 @@ def test_who_is_told_what() -> None:
         "hat: near": {Condition.X_GIVEN_LS},
         NEUTRAL: {Condition.X, Condition.X_GIVEN_S},
         "Answer so.": set(CONDITIONS),
+        "What now?": set(CONDITIONS),
         "#.#": set(CONDITIONS),
         "A wall stopped you.": set(CONDITIONS),
     }.items():
@@ -41,7 +43,7 @@ def test_everything_else_is_the_same_to_the_letter() -> None:
 
 
 def test_without_grounding_x_and_x_given_s_are_one_prompt() -> None:
-    found = three_prompts(SCENE, "Answer so.", knowledge=[], instruction="fetch", notes=None)
+    found = three_prompts(SCENE, FORM, knowledge=[], instruction="fetch", notes=None)
     assert found[Condition.X] == found[Condition.X_GIVEN_S]
 
 

@@ -18,7 +18,7 @@ from howsure.evidence import Distribution
 from howsure.measures import entropy_nats, nats_to_bits
 from howsure.models.contract import Answer, Capability, Failure, Message, Model, ScoreItem
 from howsure.studies.trust.answers import ActionReading, action_schema, read_action
-from howsure.studies.trust.prompts import Prompt
+from howsure.studies.trust.prompts import Form, Prompt
 from howsure.studies.trust.verbalized import VERBALIZED_SCHEMA, Verbalized, read_verbalized
 from howsure.studies.trust.world.actions import parse_action
 
@@ -62,8 +62,7 @@ class Elicitor(Protocol):
     """One way of asking."""
 
     name: str
-    form: str
-    """The sentences of a prompt that say how to answer."""
+    form: Form
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Reading]: ...
 
@@ -111,7 +110,10 @@ class Scored:
     def __init__(self, model: Model, actions: tuple[str, ...]) -> None:
         self.model = model
         self.actions = actions
-        self.form = "Answer with one of these actions and nothing else."
+        self.form = Form(
+            "Answer with one of these actions and nothing else.",
+            f"Which action do you take? Answer with one of: {', '.join(actions)}.",
+        )
         self._known: dict[tuple[ScoreItem, ...], dict[ScoreItem, Reading]] = {}
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:
@@ -196,10 +198,11 @@ class ByLogprobs:
         self.actions = actions
         self.top = top
         self.schema = action_schema(actions)
-        self.form = (
+        self.form = Form(
             "Answer with one JSON object and nothing else, in this form: "
             '{"action": ["<one of the actions>"], "reasoning": "<brief>", "grounding": "<one new fact about the '
-            'place, or empty>", "memory": {"task_process": {"status": "<brief>"}, "previous_action": "<brief>"}}'
+            'place, or empty>", "memory": {"task_process": {"status": "<brief>"}, "previous_action": "<brief>"}}',
+            f"Which action do you take? Answer in JSON, with one of: {', '.join(actions)}.",
         )
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:
@@ -230,13 +233,14 @@ class ByWord:
 
     def __init__(self, how: Writing) -> None:
         self.how = how
-        self.form = (
+        self.form = Form(
             "Say how likely each direction is for each of your next three steps. Answer with one JSON object and "
             'nothing else, in this form: {"executability": <0 to 1: how likely it is that this can be carried out>, '
             '"step1": {"north": <probability>, "south": <probability>, "west": <probability>, "east": <probability>}, '
             '"step2": {…the same}, "step3": {…the same}, "reasoning": "<brief>", "grounding": "<one new fact about '
             'the place, or empty>", "memory": {"task_process": {"status": "<brief>"}, "previous_action": "<brief>"}}. '
-            "The four probabilities of a step sum to 1; north is up, south is down, west is left, east is right."
+            "The four probabilities of a step sum to 1; north is up, south is down, west is left, east is right.",
+            "How likely is each direction for your next three steps? Answer in JSON.",
         )
 
     def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:

@@ -15,6 +15,7 @@ from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.steps import ENTROPIES, MOST_UNITS, Step, Steps, units
 
 LEVEL = 0.95
+LITTLE_MASS = 0.1
 
 
 def judge(samples: Sequence[Sample], options: dict[str, Any], *, seed: int) -> dict[str, Any]:
@@ -129,6 +130,14 @@ def _notes(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
     tied = sum(sample.result["conditions"]["X|L,S"].get("step1_tied", False) for sample in samples)
     if tied:
         yield f"{tied} actions are the first of several that were given the same probability"
+    if options["evidence"] == "scored":
+        masses = [sample.result["conditions"][c.value].get("allowed_mass") for sample in samples for c in CONDITIONS]
+        allowed = [mass for mass in masses if mass is not None]
+        if allowed and sum(allowed) / len(allowed) < LITTLE_MASS:
+            yield (
+                f"left to itself the model would hardly answer with an action (all of them together have "
+                f"{sum(allowed) / len(allowed):.2%} of its probability): the entropies are those among the actions alone"
+            )
     if options["evidence"] == "logprobs":
         shares = [sample.result["conditions"][c.value].get("other") for sample in samples for c in CONDITIONS]
         known = [share for share in shares if share is not None]

@@ -81,16 +81,23 @@ class Prompt(NamedTuple):
         return next((image for message in self.messages for image in message.images), None)
 
 
+class Form(NamedTuple):
+    """How to answer: told in the rules, and asked for once more at the very end."""
+
+    rules: str
+    question: str
+
+
 def prompt(
     scene: Scene,
-    form: str,
+    form: Form,
     *,
     knowledge: Sequence[str] = (),
     instruction: str | None = None,
     notes: str | None = None,
 ) -> Prompt:
-    """One prompt; `form` says how to answer. What is not given is not in it."""
-    system = [_rules(scene), form]
+    """One prompt. What is not given is not in it."""
+    system = [_rules(scene), form.rules]
     if knowledge:
         system.append("What is known about this place:\n" + "\n".join(f"- {one}" for one in knowledge))
     if notes:
@@ -98,12 +105,13 @@ def prompt(
     user = [scene.view] if scene.view else []
     user.append(f"Last action: {scene.last_result or NOTHING_YET}")
     user.append(NEUTRAL if instruction is None else f"Instruction: {instruction}")
+    user.append(form.question)
     images = () if scene.picture is None else (scene.picture,)
     return Prompt((Message("system", "\n\n".join(system)), Message("user", "\n\n".join(user), images)))
 
 
 def three_prompts(
-    scene: Scene, form: str, *, knowledge: Sequence[str], instruction: str | None, notes: str | None
+    scene: Scene, form: Form, *, knowledge: Sequence[str], instruction: str | None, notes: str | None
 ) -> dict[Condition, Prompt]:
     """The same scene in the three conditions."""
     return {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from howsure.errors import InputError, MissingCapability
+from howsure.errors import InputError, MissingCapability, ModelError
 from howsure.models.contract import Model
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample
 from howsure.runs.files import storage_errors, write_atomic
@@ -24,6 +24,7 @@ from howsure.studies.trust.world import World, open_world
 VIEWS = ("image", "text", "both")
 ACTS = ("best", "sample")
 CLOCKS = ("world", "real")
+VERBALIZED = "--evidence verbalized"
 FRAMES, GROUNDING = "frames", "grounding"
 PathLike = str | os.PathLike[str]
 OnStep = Callable[[Sample], None]
@@ -261,10 +262,12 @@ def make_ready(prepared: Prepared) -> None:
         return
     try:
         prepared.model.check_logprobs(prepared.options["top_logprobs"])
-    except MissingCapability as error:
+    except ModelError as error:
         words = str(error)
-        hint = "" if "--evidence verbalized" in words else "; --evidence verbalized does without them"
-        raise MissingCapability(words + hint) from error
+        about = isinstance(error, MissingCapability) or "logprob" in words.rpartition("): ")[2].lower()
+        if not about or VERBALIZED in words:
+            raise
+        raise MissingCapability(f"{words}; {VERBALIZED} does without them") from error
 
 
 def _play(

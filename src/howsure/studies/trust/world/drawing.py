@@ -79,6 +79,8 @@ def _look(found: Any) -> Key | None:
     kind = getattr(found, "kind", None)
     if found.type == "emoji":
         return "emoji", found.kind.name, found.kind.rgb
+    if not type(found).__module__.startswith("minigrid.core"):
+        return "foreign", found.encode(), found
     state = (found.is_open, found.is_locked) if found.type == "door" else None
     return found.type, found.color, None if kind is None else kind.rgb, state, type(found)
 
@@ -120,6 +122,8 @@ def _minigrid(look: Key | None, size: int) -> Image.Image:
 
 def _example(look: Key) -> Any:
     """An object that looks so; a colour that MiniGrid lacks is lent to it for the drawing."""
+    if look[0] == "foreign":
+        return look[2]
     kind, name, rgb, state, cls = look
     made = cls.__new__(cls)
     made.type, made.color = kind, name
@@ -185,7 +189,7 @@ def _fitted(name: str, room: int) -> tuple[list[str], Any]:
     short = name
     while short and font.getlength(short) > room:
         short = short[:-1]
-    return ([short], font) if len(short) > 1 or short == name else ([], None)
+    return ([short], font) if len(short) > 2 or short == name else ([], None)
 
 
 def _broken(name: str, font: Any, room: int, hyphens: bool) -> list[str] | None:

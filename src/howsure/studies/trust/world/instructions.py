@@ -201,7 +201,8 @@ class _PickUp:
         return (now.carried,), status
 
     def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
-        return bounds.near(bounds.places(self.meant.things, core), core) + 1
+        hands_full = core.carried >= 0 and core.carried not in self.meant.things
+        return bounds.near(bounds.places(self.meant.things, core), core) + 1 + hands_full
 
     def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
         cells = bounds.places(self.meant.things, core)
@@ -244,7 +245,8 @@ class _PutNext:
         others = tuple(sorted({*others, *self.beside.door_cells}))
         if things is None:
             return bounds.near(others, core)
-        return min(bounds.near_then(things, others, core, 1, 1), bounds.near_then(others, things, core, 4))
+        hands_full = core.carried >= 0
+        return hands_full + min(bounds.near_then(things, others, core, 1, 1), bounds.near_then(others, things, core, 4))
 
     def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
         cells = bounds.places(self.meant.things, core)

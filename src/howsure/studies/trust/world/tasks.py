@@ -35,6 +35,11 @@ class _Plain:
     def near(self, core: Core, cells: tuple[int, ...]) -> int:
         return self.distances.field(self.distances.near(cells), core)[core.cell]
 
+    @staticmethod
+    def hands_full(core: Core, things: tuple[int, ...]) -> int:
+        """One step more where something else has to be dropped before one of these can be picked up."""
+        return int(core.carried >= 0 and core.carried not in things)
+
     def near_things(self, core: Core, things: tuple[int, ...]) -> int:
         """Steps at least to stand beside one of these things; 0 where one is carried."""
         places = {self.board.where(thing, core.places) for thing in things}
@@ -82,7 +87,7 @@ class Bring(_Plain):
             home = self.distances.later(self._home, core)
             beside = self.distances.near(tuple(sorted(place for place in places if place >= 0)))
             seeds = self._by_places[places] = tuple((cell, 1 + home[cell]) for cell, _ in beside)
-        return max(1, self.distances.field(seeds, core)[core.cell])
+        return self.hands_full(core, self.things) + max(1, self.distances.field(seeds, core)[core.cell])
 
 
 class Take(_Plain):
@@ -98,7 +103,7 @@ class Take(_Plain):
         return FAILED if self.only and now.carried >= 0 else GOING
 
     def least(self, core: Core, progress: Progress) -> int:
-        return self.near_things(core, self.things) + 1
+        return self.near_things(core, self.things) + 1 + self.hands_full(core, self.things)
 
 
 class OpenDoor(_Plain):
