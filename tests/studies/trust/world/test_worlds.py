@@ -286,6 +286,7 @@ def test_shipped_maps_have_an_instruction_and_a_way() -> None:
         ("emtpy", "did you mean empty"),
         ("MiniGrid-Empty-9x9-v0", "did you mean MiniGrid-Empty-8x8-v0"),
         ("CartPole-v1", "another kind"),
+        ("MiniGrid-WFC-MazeSimple-v0", "cannot be set up with seed 0: imageio is missing|No such file"),
         ("no/such/map.json", "cannot be read"),
         ("nowhere.json", "cannot be read"),
         ("\0", "no world|cannot be read"),

@@ -238,7 +238,7 @@ def _reset(env: Any, name: str, seed: int) -> None:
 
     try:
         env.reset(seed=seed)
-    except (Error, RuntimeError) as error:
+    except (Error, RuntimeError, OSError) as error:
         raise InputError(
             f"the world {name} cannot be set up with seed {seed}: {' '.join(str(error).split())}"
         ) from error
