@@ -296,6 +296,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, content: str | byte
 
 def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_lines, "LONGEST_LINE_BYTES", 1000)
+    monkeypatch.setattr(csv_lines, "BLOCK_BYTES", 500)
     path = write(tmp_path / "a.csv", DOCUMENT + "1," * 1000)
     with pytest.raises(InputError, match=r"a.csv, line 4 is longer than 1,000 bytes: this is no CSV file"):
         read_steps_csv(path)
@@ -420,13 +421,15 @@ def test_the_summary_is_plain_data_and_the_same_twice(tmp_path: Path) -> None:
     assert analyse([path], seed=6).summary["trust"]["value"] == first["trust"]["value"]
 
 
-def test_portions_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("second", ["timestamp", "episode"])
+def test_portions_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> None:
     """However many rows are taken at a time, a file gives the same steps, lines and sentences."""
     lines = [*GOOD, row(1, "x", 1, ""), "1,2\n", "\n", *GOOD, '5,"t\nt",1,1,2,1,0.5,\n', '6,"t"x,1,1,2,1,0.5,\n', *GOOD]
-    path = write(tmp_path / "a.csv", table(*lines) + "7,t")
+    path = write(tmp_path / "a.csv", table(*lines).replace("timestamp", second) + "7,t")
     found = []
-    for size in (2048, 1, 3, 14):
+    for size, block in ((2048, 1 << 18), (1, 1), (3, 7), (14, 100)):
         monkeypatch.setattr(csv_lines, "ROWS_AT_A_TIME", size)
+        monkeypatch.setattr(csv_lines, "BLOCK_BYTES", block)
         log = read_steps_csv(path)
         found.append((bits(log), reasons(log), log.lines.tolist(), log.steps.episode.tolist(), sorted(log.notes)))
     assert all(one == found[0] for one in found[1:])

@@ -24,6 +24,8 @@ ENTROPY_COLUMNS = ("entropy_H_X", "entropy_H_X_given_S", "entropy_H_X_given_LS")
 OTHER_COLUMNS = ("step", "episode", "trust_T", "action_probability", "on_shortest_path")
 DELIMITERS = (",", ";", "\t")
 LONGEST_LINE_BYTES = 16_000_000
+BLOCK_BYTES = 1 << 18
+BREAK = b"\n"
 ROWS_AT_A_TIME = 2_048
 """Few enough to stay in the processor's cache until they are numbers."""
 
@@ -79,36 +81,41 @@ class Rows(NamedTuple):
 
 @dataclass
 class Lines:
-    """The lines of an open file as text, one by one, so that a file of any size takes the memory of one."""
+    """The lines of an open file as text, one by one, so that a file of any size takes little memory."""
 
     file: BinaryIO
     name: str
     count: int = 0
     offset: int = 0
     ended: bool = True
-    """Whether the last line read has its end; one that has not may have been cut."""
+    """Whether the last line has its end; one that has not may have been cut."""
     done: bool = False
 
     def __iter__(self) -> Iterator[str]:
-        while data := self.file.readline(LONGEST_LINE_BYTES):
-            self.count += 1
-            self.ended = data.endswith(b"\n")
-            if not self.ended and len(data) == LONGEST_LINE_BYTES:
-                raise InputError(
-                    f"{self.name}, line {self.count} is longer than {LONGEST_LINE_BYTES:,} bytes: this is no CSV file"
-                )
-            if self.offset == 0 and data.startswith(codecs.BOM_UTF8):
-                self.offset, data = len(codecs.BOM_UTF8), data[len(codecs.BOM_UTF8) :]
-            try:
-                text = data.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"{self.name}, line {self.count}: byte {self.offset + error.start} (0x{data[error.start]:02x}) is "
-                    "not UTF-8; save the file as UTF-8"
-                ) from error
-            self.offset += len(data)
-            yield text
+        rest = b""
+        while block := self.file.read(BLOCK_BYTES):
+            whole, end, rest = (rest + block).rpartition(BREAK)
+            yield from self._lines(whole + end)
+            if len(rest) > LONGEST_LINE_BYTES:
+                line = f"{self.name}, line {self.count + 1}"
+                raise InputError(f"{line} is longer than {LONGEST_LINE_BYTES:,} bytes: this is no CSV file")
+        self.ended = not rest
+        yield from self._lines(rest)
         self.done = True
+
+    def _lines(self, data: bytes) -> Iterator[str]:
+        if self.offset == 0 and data.startswith(codecs.BOM_UTF8):
+            self.offset, data = len(codecs.BOM_UTF8), data[len(codecs.BOM_UTF8) :]
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            place = f"{self.name}, line {self.count + data.count(BREAK, 0, error.start) + 1}"
+            byte = f"byte {self.offset + error.start} (0x{data[error.start]:02x})"
+            raise InputError(f"{place}: {byte} is not UTF-8; save the file as UTF-8") from error
+        self.offset += len(data)
+        for line in io.StringIO(text, newline="\n"):
+            self.count += 1
+            yield line
 
 
 def open_log(path: str | os.PathLike[str], name: str) -> BinaryIO:
@@ -217,29 +224,47 @@ def read_rows(lines: Iterator[str], header: Header, name: str, taken: Lines) -> 
     """
     reader = csv.reader(lines, delimiter=header.delimiter, strict=True)
     line = header.lines + 1
-    while True:
-        rows = Rows([], [], {})
-        try:
-            for fields in islice(reader, ROWS_AT_A_TIME):
-                if len(fields) == header.width:
-                    rows.lines.append(line)
-                    rows.fields.append(fields)
-                elif fields:
-                    rows.add_fault(line, _of_other_length(fields, header.width, taken), header.width)
-                line = header.lines + reader.line_num + 1
-        except csv.Error as error:
+    while not taken.done:
+        read, error = _read_some(reader)
+        rows, line = _placed(read, line, header.lines + reader.line_num + 1, header, taken)
+        if error is not None:
             last = header.lines + reader.line_num
             rows.add_fault(line, _of_bad_quotes(str(error), name, line, last, taken), header.width)
             line = last + 1
         if rows.lines:
             yield rows
-        elif taken.done:
-            return
 
 
-def _of_other_length(fields: list[str], width: int, taken: Lines) -> Fault:
+def _read_some(reader: Iterator[list[str]]) -> tuple[list[list[str]], csv.Error | None]:
+    """The next rows, and what ended them before their time."""
+    read: list[list[str]] = []
+    try:
+        for fields in islice(reader, ROWS_AT_A_TIME):
+            read.append(fields)  # one by one: what was read before an error is kept
+    except csv.Error as error:
+        return read, error
+    return read, None
+
+
+def _placed(read: list[list[str]], line: int, behind: int, header: Header, taken: Lines) -> tuple[Rows, int]:
+    """Rows with their lines, and the line behind them; a blank line is no row."""
+    if behind - line == len(read) and set(map(len, read)) <= {header.width}:
+        return Rows(list(range(line, behind)), read, {}), behind
+    rows = Rows([], [], {})
+    for fields in read:
+        if len(fields) == header.width:
+            rows.lines.append(line)
+            rows.fields.append(fields)
+        elif fields:
+            torn = not taken.ended and fields is read[-1]
+            rows.add_fault(line, _of_other_length(fields, header.width, torn), header.width)
+        line += 1 + sum(field.count("\n") for field in fields)
+    return rows, line
+
+
+def _of_other_length(fields: list[str], width: int, torn: bool) -> Fault:
     count = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
-    if len(fields) < width and not taken.ended:
+    if len(fields) < width and torn:
         return Fault(TORN, f"the last line breaks off after {count} of {width}, and is not used")
     return Fault(
         TOO_FEW if len(fields) < width else TOO_MANY,

@@ -193,12 +193,15 @@ class _Table:
         """The episode of each row by its label; a row that cannot be used goes with the row before it."""
         if "episode" not in self.header.places:
             return np.empty(0, dtype=np.int64)
-        place, codes = self.header.places["episode"], []
-        for row, fields in enumerate(rows.fields):
-            if row not in rows.faults:
-                label = fields[place].strip() or NAMELESS
-                self.episode = self.episodes.setdefault(label, len(self.episodes))
-            codes.append(self.episode)
+        place = self.header.places["episode"]
+        labels = [fields[place] for fields in rows.fields]
+        told = (label for row, label in enumerate(labels) if row not in rows.faults) if rows.faults else labels
+        known = {label: label.strip() or NAMELESS for label in told}
+        places = {label: self.episodes.setdefault(name, len(self.episodes)) for label, name in known.items()}
+        codes = [places.get(label, 0) for label in labels]
+        for row in sorted(rows.faults):
+            codes[row] = codes[row - 1] if row else self.episode
+        self.episode = codes[-1]
         return np.array(codes, dtype=np.int64)
 
     def log(self, name: str) -> StepLog:
