@@ -210,11 +210,12 @@ class Conversation:
         from howsure.studies.trust import Told
 
         told = Told()
+        if not self._ended:
+            self._say(episode.told_last())
         while not self._ended:
-            self._show(episode)
-            line = sys.stdin.readline()
-            self._ended = not line
-            said = line.strip()
+            said = self._hear(f"episode {episode.number}, before step {episode.steps + 1}> ")
+            if said is None:
+                break
             if said in (":q", ":quit"):
                 raise KeyboardInterrupt
             if said == ":k":
@@ -229,11 +230,19 @@ class Conversation:
                 return told._replace(feedback=said or None)
         return told
 
-    def _show(self, episode: Any) -> None:
-        if self._quiet:
-            return
-        common.say(episode.told_last())
-        print(f"episode {episode.number}, before step {episode.steps + 1}> ", end="", file=sys.stderr, flush=True)
+    def _hear(self, invitation: str) -> str | None:
+        """A line; None at the end of the input."""
+        if not self._quiet:
+            print(invitation, end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        self._ended = not line
+        if self._ended and not self._quiet:
+            print(file=sys.stderr)
+        return line.strip() if line else None
+
+    def _say(self, words: str) -> None:
+        if not self._quiet:
+            common.say(words)
 
 
 @app.command()

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
 
 import howsure
 from howsure.errors import InputError, MissingCapability, RunMismatch
@@ -18,6 +17,7 @@ from howsure.studies.trust import Told, trust
 from howsure.studies.trust.prompts import NEUTRAL
 from howsure.studies.trust.table import columns
 from howsure.studies.trust.world import SHIPPED_MAPS
+from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
 
 pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
 

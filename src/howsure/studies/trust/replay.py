@@ -16,7 +16,7 @@ REPLAY = "replay.gif"
 MILLISECONDS_A_STEP = 400
 LAST_MILLISECONDS = 2000
 MOST_FRAMES = 600
-WIDTH, PLOT_HEIGHT, MARGIN = 448, 150, 34
+LEAST_WIDTH, PLOT_HEIGHT, MARGIN = 420, 150, 34
 COLOURS = {"X": (120, 120, 120), "X|S": (31, 110, 180), "X|L,S": (200, 60, 30)}
 
 
@@ -40,10 +40,9 @@ def write_replay(path: Path, frames: Sequence[Frame]) -> int:
     for place, frame in enumerate(shown):
         with Image.open(frame.picture) as image:
             world = image.convert("RGB")
-        height = round(world.height * WIDTH / world.width)
-        page = Image.new("RGB", (WIDTH, height + PLOT_HEIGHT), "white")
-        page.paste(world.resize((WIDTH, height), Image.Resampling.NEAREST), (0, 0))
-        page.paste(_plot(_of_episode(samples, place), highest), (0, height))
+        page = Image.new("RGB", (max(world.width, LEAST_WIDTH), world.height + PLOT_HEIGHT), "white")
+        page.paste(world, ((page.width - world.width) // 2, 0))
+        page.paste(_plot(_of_episode(samples, place), highest, page.width), (0, world.height))
         pages.append(page.quantize(128, dither=Image.Dither.NONE))
     content = io.BytesIO()
     durations = [MILLISECONDS_A_STEP] * (len(pages) - 1) + [LAST_MILLISECONDS]
@@ -62,15 +61,15 @@ def _bits(sample: Sample) -> list[float | None]:
     return [sample.result["conditions"][condition.value]["entropy_bits"] for condition in CONDITIONS]
 
 
-def _plot(samples: Sequence[Sample], highest: float) -> Any:
+def _plot(samples: Sequence[Sample], highest: float, width: int) -> Any:
     """The entropies over the steps; a missing one leaves a gap."""
     from PIL import Image, ImageDraw, ImageFont
 
-    image = Image.new("RGB", (WIDTH, PLOT_HEIGHT), "white")
+    image = Image.new("RGB", (width, PLOT_HEIGHT), "white")
     draw = ImageDraw.Draw(image)
     font = ImageFont.load_default(11)
     last = samples[-1].result
-    left, right, top, bottom = MARGIN, WIDTH - 10, 38, PLOT_HEIGHT - 18
+    left, right, top, bottom = MARGIN, width - 10, 38, PLOT_HEIGHT - 18
     for share in (0.0, 0.5, 1.0):
         y = bottom - share * (bottom - top)
         draw.line((left, y, right, y), fill=(225, 225, 225))

@@ -243,8 +243,9 @@ def carry_out(
                 gained = _end(episode, writer.path, options["summarise"], prepared)
                 pages.end(episode)
                 knowledge = gained if options["carry"] else knowledge
-                tally.leave_out(options["max_steps"] - episode.steps)
-                shown.advance([])
+                if episode.steps < options["max_steps"]:
+                    tally.leave_out(options["max_steps"] - episode.steps)
+                    shown.advance([])
         finally:
             shown.stop()
             table.close()
