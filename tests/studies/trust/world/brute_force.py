@@ -20,7 +20,6 @@ def clone(world: World) -> World:
     )
     twin = copy.copy(world)
     twin._env, twin._grid = other, words.Grid(other, world._ring)
-    twin._board = twin._task = None
     twin._known = {}
     return twin
 

@@ -74,6 +74,27 @@ def test_it_finds_what_trying_everything_finds(source: str) -> None:
     assert compared > 1
 
 
+def test_a_box_that_was_opened_cannot_be_picked_up_any_more() -> None:
+    world = open_world("BabyAI-PickupDist-v0")
+    world.reset(8)
+    assert world.mission == "pick up the purple box"
+    while (best := world.best_actions()).distance != 1:
+        assert best.actions
+        world.act(min(best.actions))
+    assert best.actions == {"pick up"}
+    assert world.act("toggle").words == "You opened the purple box; it was empty."
+    assert world.best_actions() == (None, None, "unreachable")
+
+
+def test_a_phrase_may_mean_walls_too() -> None:
+    world = open_world("BabyAI-PickupDist-v0")
+    world.reset(7)
+    assert world.mission == "pick up a grey object"
+    meant = world._env.instrs.desc.obj_set
+    assert {"wall"} < {one.type for one in meant}
+    assert (world.best_actions().actions, world.best_actions().distance) == brute_force(world, most=2000)
+
+
 def test_obstacles_are_taken_as_they_stand_and_nothing_is_walked_into() -> None:
     world = open_world("MiniGrid-Dynamic-Obstacles-8x8-v0")
     world.reset(0)

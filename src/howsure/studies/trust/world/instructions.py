@@ -24,22 +24,27 @@ def instructed(env: Any, board: Board) -> Instructed | None:
     if verifier.use_done_actions:  # set by an environment variable; every clause then waits for "done"
         return None
     descriptions: list[_Description] = []
-    clause = _clause(env.instrs, board, descriptions)
+    clause = _clause(env.instrs, board, env, descriptions)
     return None if clause is None else Instructed(env, board, clause, descriptions)
 
 
 class _Description:
-    """The objects that a phrase such as "a red ball" means: things or doors, found once at the beginning."""
+    """The objects that a phrase means, found once at the beginning.
 
-    def __init__(self, found: Any, board: Board) -> None:
+    Things can be moved. Doors stay, and so do walls, which "a grey object" means as well.
+    """
+
+    def __init__(self, found: Any, board: Board, env: Any) -> None:
         self.found, self.board = found, board
-        numbers = [(one.type == "door", board.number_of[id(one)]) for one in found.obj_set]
-        self.things = frozenset(number for is_door, number in numbers if not is_door)
-        self.doors = frozenset(number for is_door, number in numbers if is_door)
-        self.door_cells = tuple(sorted(board.door_cells[door] for door in self.doors))
+        meant = {id(one): one for one in found.obj_set}
+        numbered = [one for one in meant.values() if id(one) in board.number_of]
+        self.things = frozenset(board.number_of[id(one)] for one in numbered if one.type != "door")
+        self.doors = frozenset(board.number_of[id(one)] for one in numbered if one.type == "door")
+        things = {id(one) for one in numbered if one.type != "door"}
+        self.fixed = tuple(at for at, one in enumerate(env.grid.grid) if id(one) in meant and id(one) not in things)
 
     def cells_now(self, core: Core) -> tuple[int, ...]:
-        return tuple(sorted({core.places[t] for t in self.things if core.places[t] >= 0} | set(self.door_cells)))
+        return tuple(sorted({core.places[t] for t in self.things if core.places[t] >= 0} | set(self.fixed)))
 
     def looked_up(self) -> tuple[int, ...]:
         """As the environment's own verifier remembers them."""
@@ -106,16 +111,16 @@ class _Bounds:
 # -- clauses ---------------------------------------------------------------------------------------------------------
 
 
-def _clause(found: Any, board: Board, descriptions: list[_Description]) -> Any:
+def _clause(found: Any, board: Board, env: Any, descriptions: list[_Description]) -> Any:
     make = _CLAUSES.get(type(found).__name__)
     if make is None or not type(found).__module__.startswith("minigrid."):
         return None
-    made = make(found, board, descriptions)
+    made = make(found, board, env, descriptions)
     return None if None in getattr(made, "parts", ()) else made
 
 
-def _described(found: Any, board: Board, descriptions: list[_Description]) -> int:
-    descriptions.append(_Description(found, board))
+def _described(found: Any, board: Board, env: Any, descriptions: list[_Description]) -> int:
+    descriptions.append(_Description(found, board, env))
     return len(descriptions) - 1
 
 
@@ -131,8 +136,8 @@ class Visited(NamedTuple):
 class _GoTo:
     """Face one of the objects from beside it."""
 
-    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
-        self.board, self.which = board, _described(found.desc, board, descriptions)
+    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
+        self.board, self.which = board, _described(found.desc, board, env, descriptions)
         self.meant = descriptions[self.which]
 
     def begin(self, found: Any) -> Progress:
@@ -157,9 +162,9 @@ class _GoTo:
 class _Open:
     """Open one of the doors; in strict mode to toggle any other loses."""
 
-    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
         self.board, self.strict = board, bool(found.strict)
-        self.meant = _Description(found.desc, board)
+        self.meant = _Description(found.desc, board, env)
         self.door_at = {cell: door for door, cell in enumerate(board.door_cells)}
 
     def begin(self, found: Any) -> Progress:
@@ -174,18 +179,18 @@ class _Open:
         return memory, FAILED if self.strict else GOING
 
     def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
-        return bounds.near(self.meant.door_cells, core) + 1
+        return bounds.near(self.meant.fixed, core) + 1
 
     def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
-        return Visited(self.meant.door_cells, 1, False)
+        return Visited(self.meant.fixed, 1, False)
 
 
 class _PickUp:
     """Pick up one of the things; in strict mode to pick up any other loses. Remembers what was carried before."""
 
-    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
         self.board, self.strict = board, bool(found.strict)
-        self.meant = _Description(found.desc, board)
+        self.meant = _Description(found.desc, board, env)
 
     def begin(self, found: Any) -> Progress:
         return (_number(found.preCarrying, self.board),)
@@ -212,10 +217,10 @@ class _PickUp:
 class _PutNext:
     """Drop one of the things beside one of the others; in strict mode to pick up anything loses."""
 
-    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
         self.board, self.strict = board, bool(found.strict)
-        self.meant = _Description(found.desc_move, board)
-        self.which = _described(found.desc_fixed, board, descriptions)
+        self.meant = _Description(found.desc_move, board, env)
+        self.which = _described(found.desc_fixed, board, env, descriptions)
         self.beside = descriptions[self.which]
 
     def begin(self, found: Any) -> Progress:
@@ -242,7 +247,7 @@ class _PutNext:
         things = bounds.places(self.meant.things, core)
         if others is None:  # another is carried: drop it, take the thing, drop that
             return 3 + bounds.near(things, core) if things else 1
-        others = tuple(sorted({*others, *self.beside.door_cells}))
+        others = tuple(sorted({*others, *self.beside.fixed}))
         if things is None:
             return bounds.near(others, core)
         hands_full = core.carried >= 0
@@ -258,9 +263,9 @@ class _Pair:
 
     first, in_order = 0, True
 
-    def __init__(self, found: Any, board: Board, descriptions: list[_Description]) -> None:
+    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
         self.strict = bool(found.strict)
-        self.parts = [_clause(one, board, descriptions) for one in (found.instr_a, found.instr_b)]
+        self.parts = [_clause(one, board, env, descriptions) for one in (found.instr_a, found.instr_b)]
 
     def begin(self, found: Any) -> Progress:
         done = (found.a_done == "success", found.b_done == "success")

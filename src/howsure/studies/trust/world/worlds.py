@@ -77,8 +77,8 @@ class World:
         self._begun, self._over = True, False
         self._legend = words.Legend()
         self._grid = words.Grid(self._env, self._ring)
-        self._board: Board | None = None
-        self._task: Task | None = None
+        self._board = Board(self._env)  # now, while everything that the task may name is still there
+        self._task: Task | None = task_of(self._env, self._board)
         self._known: dict[Node, Best] = {}
 
     @property
@@ -177,9 +177,6 @@ class World:
         self._check_begun()
         if self._over:
             return Best(None, None, "episode_over")
-        if self._board is None:
-            self._board = Board(self._env)
-            self._task = task_of(self._env, self._board)
         if self._task is None:
             return Best(None, None, "no_known_task")
         node = (self._board.now(self._env), self._task.begin())
