@@ -9,7 +9,16 @@ from pathlib import Path
 
 from benchmarks.harness import as_data, as_markdown, environment, measure
 
-ENTRIES = ("shared_prefix", "against_lm_eval", "tokenising", "ngram", "trajectories", "conversations")
+ENTRIES = (
+    "shared_prefix",
+    "against_lm_eval",
+    "tokenising",
+    "ngram",
+    "trajectories",
+    "conversations",
+    "trust_world",
+    "trust_steps",
+)
 
 
 def main(names: list[str]) -> int:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from howsure.evidence import TokenLogprobs, TopAlternatives
-from howsure.models.contract import Answer, Capability, Counters, Failure, Message, Model, ScoreItem, ScorePlan
-from howsure.models.contract import Batch
+from howsure.models.contract import Answer, Batch, Capability, Counters, Failure, Message, Model, ScoreItem, ScorePlan
 
 Write = Callable[[list[Message], int], str | None]
 

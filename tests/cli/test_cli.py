@@ -47,7 +47,22 @@ def questions(tmp_path: Path) -> Path:
 
 # -- fast and light -----------------------------------------------------------------------------------------------
 
-HEAVY = ("torch", "transformers", "sklearn", "scipy", "openai", "polars", "relplot", "matplotlib", "pandas", "minigrid", "gymnasium", "pygame", "google.genai", "PIL")
+HEAVY = (
+    "torch",
+    "transformers",
+    "sklearn",
+    "scipy",
+    "openai",
+    "polars",
+    "relplot",
+    "matplotlib",
+    "pandas",
+    "minigrid",
+    "gymnasium",
+    "pygame",
+    "google.genai",
+    "PIL",
+)
 
 
 @pytest.mark.parametrize("statement", ["import howsure", "import howsure; from howsure.cli.app import app"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from .gemini_server import ACCOUNT_VARIABLES
 from .llama_server import running_llama_server
 from .misbehaving_server import MisbehavingServer
 from .prompt_logprobs_server import PromptServer, running
@@ -41,5 +42,6 @@ def no_inherited_account(monkeypatch: pytest.MonkeyPatch) -> None:
         "OPENAI_ORG_ID",
         "OPENAI_PROJECT_ID",
         "OPENAI_ADMIN_KEY",
+        *ACCOUNT_VARIABLES,
     ):
         monkeypatch.delenv(name, raising=False)

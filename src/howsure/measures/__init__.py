@@ -63,9 +63,10 @@ from howsure.measures.propagation import (
 from howsure.measures.ranking import Area, Ranking, rank_failures
 from howsure.measures.selective import RiskCoverage, auarc, auprc, aurc, auroc, e_aurc, prr, risk_coverage
 from howsure.measures.topk import TopKEntropies, TopKEntropy, topk_entropies, topk_entropy
-from howsure.measures.trust import TrustEstimate, trust, trust_over_steps
+from howsure.measures.trust import TrustEstimate, trust, trust_of_each, trust_over_steps
 from howsure.measures.turns import TurnColumns, TurnStatistics, turn_statistics, turn_statistics_ragged
 from howsure.measures.units import NATS_PER_BIT, bits_to_nats, nats_to_bits
+from howsure.measures.verbalized import verbalized_entropy_nats
 
 __all__ = [
     "NATS_PER_BIT",
@@ -152,9 +153,11 @@ __all__ = [
     "topk_entropies",
     "topk_entropy",
     "trust",
+    "trust_of_each",
     "trust_over_steps",
     "turn_statistics",
     "turn_statistics_ragged",
     "turn_weights",
+    "verbalized_entropy_nats",
     "wilson_interval",
 ]

@@ -38,6 +38,19 @@ def trust(h_x: float | None, h_x_given_s: float | None, h_x_given_ls: float | No
     return float(numerator / denominator) if abs(denominator) >= DENOMINATOR_FLOOR else math.nan
 
 
+def trust_of_each(h_x: Entropies, h_xs: Entropies, h_xls: Entropies) -> Array:
+    """`trust` of each of many steps; NaN where an entropy is missing or the denominator is below 1e-10.
+
+    >>> trust_of_each([2.0, 1.0, None], [1.5, 0.5, 1.0], [1.0, 1.0, 0.5])
+    array([0.5, nan, nan])
+    """
+    numerator, denominator = _gains(h_x, h_xs, h_xls).T
+    defined = np.abs(denominator) >= DENOMINATOR_FLOOR  # which NaN is not
+    found = np.full(len(numerator), np.nan)
+    np.divide(numerator, denominator, out=found, where=defined)
+    return found
+
+
 @dataclass(frozen=True)
 class TrustEstimate:
     """T over many steps, with its doubt.

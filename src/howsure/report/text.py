@@ -33,7 +33,7 @@ def short_figure(entry: dict[str, Any]) -> str:
 def value_with_interval(entry: dict[str, Any]) -> str:
     value, low, high = entry["value"], entry.get("low"), entry.get("high")
     if value is None:
-        return "—"
+        return entry.get("method") or "—"
     scale, unit, digits = (100.0, "%", 1) if entry["unit"] == "share" else (1.0, entry["unit"], 3)
     shown = f"{_decimals(value * scale, digits)} {unit}".rstrip()
     if low is None or high is None:

@@ -34,7 +34,9 @@ def _played(summary: dict[str, Any]) -> Table:
     table = plain_table("what was done", "")
     table.add_row("asked by", f"{summary['evidence']}, {summary['view']} view")
     taken = ", ".join(f"{name} {count}" for name, count in actions["taken"].items())
-    table.add_row("actions", f"{taken or 'none'}; {actions['without_effect']} without effect, {actions['none']} not read")
+    table.add_row(
+        "actions", f"{taken or 'none'}; {actions['without_effect']} without effect, {actions['none']} not read"
+    )
     table.add_row("task done", f"{reached['count']} of {counted(reached['of'], 'episode')}")
     if "trust_of_actions" in summary:
         told = trust_in_words(summary["trust_of_actions"])

@@ -15,7 +15,6 @@ from howsure.studies import mcq, perplexity, trajectories, trust
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.theorem import Theorem, theorem
 
-
 TRUST_STEPS = 6
 
 

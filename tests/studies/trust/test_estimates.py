@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.measures import auroc, bootstrap_mean, trust, trust_over_steps, wilson_interval
-from howsure.studies.trust.estimates import SHOWN_EPISODES, summarise, trust_per_step, trust_summary
+from howsure.measures import auroc, bootstrap_mean, trust, trust_of_each, trust_over_steps, wilson_interval
+from howsure.studies.trust.estimates import SHOWN_EPISODES, summarise, trust_summary
 from howsure.studies.trust.steps import MOST_UNITS, NOT_GIVEN, Step, Steps, units
 from howsure.studies.trust.sureness import sureness
 
@@ -198,7 +198,7 @@ def test_the_same_twice_and_in_any_order_of_episodes() -> None:
 def test_trust_of_each_step_is_that_of_the_measures(rows: list[tuple[float | None, ...]]) -> None:
     bits = np.array(rows, dtype=np.float64).reshape(-1, 3)
     expected = [trust(*row) for row in rows]  # type: ignore[arg-type]
-    assert trust_per_step(bits) == pytest.approx([math.nan if t is None else t for t in expected], nan_ok=True)
+    assert trust_of_each(*bits.T) == pytest.approx([math.nan if t is None else t for t in expected], nan_ok=True)
 
 
 @settings(max_examples=60, deadline=None)

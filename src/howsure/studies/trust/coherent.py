@@ -177,7 +177,8 @@ def _sample(name: str, index: int, visited: Visited, readings: list[Reading], as
     """One state: the whole table p(x | l, s), and trust where no pair of it is missing."""
     result: dict[str, Any] = {"agent_x": visited.x, "agent_y": visited.y, "actions": list(visited.scene.actions)}
     evidence = {"answers": [one.evidence for one in readings]}
-    missing = [(pair, one) for pair, one in zip(_pairs(asking), readings, strict=True) if one.probabilities is None]
+    rows = [_row(one) for one in readings]
+    missing = [(pair, one) for pair, one, row in zip(_pairs(asking), readings, rows, strict=True) if row is None]
     if missing:
         (i, j), first = missing[0]
         reason = first.entropy_missing or first.action_missing or "no_distribution"
@@ -185,7 +186,7 @@ def _sample(name: str, index: int, visited: Visited, readings: list[Reading], as
         detail = f"{len(missing)} of {len(readings)} pairs gave no distribution; {where}"
         return Sample(name, index, result, evidence, reason=reason, detail=detail)
     shape = (len(asking.instructions), len(asking.groundings), -1)
-    table = np.array([[*(one.probabilities or {}).values(), one.other or 0.0] for one in readings]).reshape(shape)
+    table = np.array(rows).reshape(shape)
     found = coherent_trust(table)
     result |= {
         "p": table.tolist(),
@@ -197,6 +198,13 @@ def _sample(name: str, index: int, visited: Visited, readings: list[Reading], as
         "trust_T": found.trust if found.identified else None,
     }
     return Sample(name, index, result, evidence)
+
+
+def _row(reading: Reading) -> list[float] | None:
+    """The actions' probabilities, and last what lies outside of them."""
+    if reading.probabilities is None or reading.other is None:
+        return None
+    return [*reading.probabilities.values(), reading.other]
 
 
 def judge(samples: Sequence[Sample], asking: Asking, *, seed: int) -> dict[str, Any]:

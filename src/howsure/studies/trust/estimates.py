@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.measures import FiellerSet, TrustEstimate, bootstrap_mean, trust_over_steps, wilson_interval
-from howsure.measures.trust import DENOMINATOR_FLOOR
+from howsure.measures import FiellerSet, TrustEstimate, bootstrap_mean, trust_of_each, trust_over_steps, wilson_interval
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.trust.steps import ENTROPIES, MOST_UNITS, Array, Codes, Reasons, Step, Steps, Units, units
 from howsure.studies.trust.sureness import ends, sureness
@@ -110,7 +109,7 @@ def _ordering(bits: Array, level: float) -> dict[str, Any]:
 
 def _per_step(bits: Array, level: float) -> dict[str, Any]:
     """Where T of the single steps lies. There is no mean of them: it would not be an estimate of anything."""
-    found = trust_per_step(bits)
+    found = trust_of_each(*bits.T)
     defined = found[~np.isnan(found)]
     quarters = np.quantile(defined, [0.25, 0.5, 0.75]).tolist() if len(defined) else [None] * 3
     return {
@@ -123,13 +122,6 @@ def _per_step(bits: Array, level: float) -> dict[str, Any]:
         "lower_quartile": quarters[0],
         "upper_quartile": quarters[2],
     }
-
-
-def trust_per_step(bits: Array) -> Array:
-    """`measures.trust` of each row of [steps × 3] entropies; NaN where one is missing or the denominator is zero."""
-    numerator, denominator = bits[:, 0] - bits[:, 1], bits[:, 0] - bits[:, 2]
-    defined = np.abs(denominator) >= DENOMINATOR_FLOOR  # which NaN is not
-    return np.asarray(np.divide(numerator, denominator, out=np.full(len(bits), np.nan), where=defined))
 
 
 # -- the steps together --------------------------------------------------------------------------------------------
@@ -232,6 +224,11 @@ def _about_trust(trust: dict[str, Any]) -> Iterator[str]:
         yield f"trust T is not identified: {trust['reason']}"
     elif trust["reason"] is not None:
         yield trust["reason"]
+    if trust["identified"] and trust["delta_h_ls_bits"]["value"] < 0.0:
+        yield (
+            "ΔH_L,S is negative: told everything the model was less sure than told nothing, so T is a ratio of what "
+            "was lost, and not a share of what was gained"
+        )
     if "episode" not in trust["drawn"] and trust["steps"] > 1:
         yield (
             "the complete rows are of one episode, and the steps of an episode hang together: the intervals take "

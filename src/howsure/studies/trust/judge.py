@@ -107,39 +107,59 @@ def _counted(reasons: Iterator[str | None]) -> dict[str, int]:
 
 
 def _notes(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
+    """What a reader of the figures must know about how they came about."""
+    yield from _about_prompts(samples)
+    yield from _about_knowledge(samples)
+    yield from _about_answers(samples, options["evidence"])
+
+
+def _about_prompts(samples: Sequence[Sample]) -> Iterator[str]:
+    total = len(samples)
     ungrounded = sum(sample.result["knowledge_count"] == 0 for sample in samples)
     if ungrounded:
-        what = "no step has" if ungrounded == len(samples) else f"{ungrounded} of {len(samples)} steps have no"
-        more = " any" if ungrounded == len(samples) else ""
-        yield f"{what}{more} grounding, so X and X|S are the same prompt there: --grounding FILE gives some"
+        what = "no step has any" if ungrounded == total else f"{ungrounded} of {total} steps have no"
+        yield f"{what} grounding, so X and X|S are the same prompt there: --grounding FILE gives some"
     untold = sum(sample.result["instruction"] is None for sample in samples)
     if untold:
-        yield f"{untold} of {len(samples)} steps have no instruction: --instruction gives one"
-    again = len(samples) - len({(sample.result["episode"], sample.result["asked"]) for sample in samples})
+        yield f"{untold} of {total} steps have no instruction: --instruction gives one"
+    again = total - len({(sample.result["episode"], sample.result["asked"]) for sample in samples})
     if again:
         yield (
-            f"{again} of {len(samples)} steps asked word for word what an earlier step of the episode had asked, and "
-            "add nothing new: the intervals are narrower than they should be (--act sample leaves such places)"
+            f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, and add "
+            "nothing new: the intervals are narrower than they should be (--act sample leaves such places)"
         )
-    refused = [one for sample in samples for one in sample.result["learned"] if "refused" in one]
+
+
+def _about_knowledge(samples: Sequence[Sample]) -> Iterator[str]:
+    refused = sum("refused" in one for sample in samples for one in sample.result["learned"])
     if refused:
-        yield f"{len(refused)} new sentences of knowledge repeat the instruction or the model's notes, and were not kept"
-    left_out = {(s.result["episode"], one) for s in samples for one in s.result["left_out"]}
+        what = "1 new sentence of knowledge repeats" if refused == 1 else f"{refused} new sentences of knowledge repeat"
+        yield f"{what} the instruction or the model's notes, and {'was' if refused == 1 else 'were'} not kept"
+    left_out = len({(s.result["episode"], one) for s in samples for one in s.result["left_out"]})
     if left_out:
-        yield f"{len(left_out)} sentences of the grounding hold the instruction, and were left out where they do"
+        what = "1 sentence of the grounding holds" if left_out == 1 else f"{left_out} sentences of the grounding hold"
+        yield f"{what} an instruction, and {'was' if left_out == 1 else 'were'} left out in that episode"
+
+
+def _about_answers(samples: Sequence[Sample], evidence: str) -> Iterator[str]:
+    found = [sample.result["conditions"][condition.value] for sample in samples for condition in CONDITIONS]
     tied = sum(sample.result["conditions"]["X|L,S"].get("step1_tied", False) for sample in samples)
     if tied:
         yield f"{tied} actions are the first of several that were given the same probability"
-    if options["evidence"] == "scored":
-        masses = [sample.result["conditions"][c.value].get("allowed_mass") for sample in samples for c in CONDITIONS]
-        allowed = [mass for mass in masses if mass is not None]
-        if allowed and sum(allowed) / len(allowed) < LITTLE_MASS:
-            yield (
-                f"left to itself the model would hardly answer with an action (all of them together have "
-                f"{sum(allowed) / len(allowed):.2%} of its probability): the entropies are those among the actions alone"
-            )
-    if options["evidence"] == "logprobs":
-        shares = [sample.result["conditions"][c.value].get("other") for sample in samples for c in CONDITIONS]
-        known = [share for share in shares if share is not None]
-        if known and sum(known) / len(known) > 0.5:
-            yield "more than half of the probability lies on what is no allowed action: see trust_T_action in steps.csv"
+    mass = _mean(one.get("allowed_mass") for one in found)
+    if evidence == "scored" and mass is not None and mass < LITTLE_MASS:
+        yield (
+            f"left to itself the model would hardly answer with an action (all together have {mass:.2%} of its "
+            "probability): the entropies are those among the actions alone"
+        )
+    other = _mean(one.get("other") for one in found)
+    if evidence == "logprobs" and other is not None and other > 0.5:
+        yield (
+            f"{other:.0%} of the probability lies on what is no allowed action, which the entropies count too: "
+            "entropy_action and trust_T_action in steps.csv take it as one outcome"
+        )
+
+
+def _mean(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from howsure.errors import InputError
+from howsure.measures import trust_of_each
 from howsure.studies.trust.csv_lines import ENTROPY_COLUMNS
 from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
-from howsure.studies.trust.estimates import part, trust_per_step, trust_summary
+from howsure.studies.trust.estimates import part, trust_summary
 from howsure.studies.trust.steps import Steps
 
 __all__ = ["Analysis", "StepLog", "analyse", "read_steps_csv"]
@@ -123,7 +124,7 @@ def _file(log: StepLog, recorded: dict[str, int], seed: int) -> dict[str, Any]:
 
 def _recorded(log: StepLog) -> tuple[dict[str, int], list[str]]:
     """Recorded trusts held against those that the entropies beside them give; and sentences about what differs."""
-    said, found = log.trust_recorded, trust_per_step(log.steps.bits)
+    said, found = log.trust_recorded, trust_of_each(*log.steps.bits.T)
     there = ~np.isnan(said)
     slack = _slack(log, found)
     compared = there & ~np.isnan(found) & np.isfinite(slack)

@@ -43,7 +43,7 @@ def write_replay(path: Path, frames: Sequence[Frame]) -> int:
         page = Image.new("RGB", (max(world.width, LEAST_WIDTH), world.height + PLOT_HEIGHT), "white")
         page.paste(world, ((page.width - world.width) // 2, 0))
         page.paste(_plot(_of_episode(samples, place), highest, page.width), (0, world.height))
-        pages.append(page.quantize(128, dither=Image.Dither.NONE))
+        pages.append(page.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE))
     content = io.BytesIO()
     durations = [MILLISECONDS_A_STEP] * (len(pages) - 1) + [LAST_MILLISECONDS]
     pages[0].save(content, "GIF", save_all=True, append_images=pages[1:], duration=durations, loop=0)

@@ -16,8 +16,7 @@ import msgspec
 import numpy as np
 
 from howsure.evidence import Distribution
-from howsure.measures import entropy_nats
-from howsure.measures.verbalized import verbalized_entropy_nats
+from howsure.measures import entropy_nats, verbalized_entropy_nats
 from howsure.studies.trust.json_places import INCOMPLETE, first_object
 from howsure.studies.trust.notes import note_schemas, read_notes
 from howsure.studies.trust.spellings import DIRECTIONS
