@@ -67,10 +67,11 @@ def fieller_set(
     ('interval', 0.39, 0.62)
     """
     t2 = t_critical(level, df) ** 2
-    a = denominator**2 - t2 * var_denominator
+    square = denominator**2  # which may be zero where the denominator is not
+    a = square - t2 * var_denominator
     b = numerator * denominator - t2 * covariance
     c = numerator**2 - t2 * var_numerator
-    g = t2 * var_denominator / denominator**2 if denominator else math.inf
+    g = t2 * var_denominator / square if square else math.inf
     shape, low, high = _solve(a, b, c)
     return FiellerSet(shape, low, high, level, g)
 

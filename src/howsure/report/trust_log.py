@@ -126,7 +126,7 @@ def bootstrap_in_words(trust: dict[str, Any]) -> str:
     if found is None:
         return "—"
     drawn = f"{trust['drawn_count']:,} times {trust['drawn']}"
-    if trust["drawn"] in ("episode", "step"):
+    if trust["drawn"] in ("episode", "step", "different step"):
         drawn = counted(trust["drawn_count"], trust["drawn"])
     return f"{found['low']:.4f} to {found['high']:.4f} ({found['level']:.0%}, drawing {drawn})"
 

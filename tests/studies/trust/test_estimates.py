@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -232,17 +233,52 @@ def test_more_episodes_than_are_listed_are_counted() -> None:
     assert found["rows"]["count"] == 120
 
 
+def different(count: int) -> np.ndarray:
+    """Steps that all asked something new."""
+    return np.arange(1.0, count + 1)
+
+
+def judged(sure: Any, right: Any, episodes: Any) -> dict[str, Any] | None:
+    rows = zip(sure, right, episodes, strict=True)
+    return sureness(Steps.of([Step(str(e), action_probability=p, on_shortest_path=on) for p, on, e in rows]), seed=0)
+
+
+def test_copies_of_a_step_are_one_step() -> None:
+    """A robot in front of a wall: twenty steps of which two are different tell as much as two."""
+    rows = [
+        Step("a", i, 2.1, 1.4, 1.1, on_shortest_path=False, first_asked=1)
+        if i != 7
+        else Step("a", 7, 2.0, 1.5, 1.0, on_shortest_path=True, first_asked=7)
+        for i in range(1, 21)
+    ]
+    found = trust_summary(rows, seed=0)
+    assert (found["trust"]["drawn"], found["trust"]["drawn_count"]) == ("different step", 2)
+    two = trust_summary([rows[0], rows[6]], seed=0)
+    believed = trust_summary([msgspec.structs.replace(row, first_asked=None) for row in rows], seed=0)
+    width = {
+        name: one["trust"]["fieller"]["high"] - one["trust"]["fieller"]["low"]
+        for name, one in {"found": found, "two": two, "believed": believed}.items()
+    }
+    assert width["believed"] < 0.1 < min(width["found"], width["two"])
+    assert found["sureness"]["agreement"]["high"] == 1.0, "drawing the one that was right twice gives 1"
+    same = trust_summary([Step("a", i, 2.0, 1.5, 1.0, first_asked=1) for i in range(20)], seed=0)
+    assert (
+        same["trust"]["reason"]
+        == "there is one different step only, so that nothing is known of the denominator's spread"
+    )
+
+
 def test_many_units_are_drawn_as_neighbours() -> None:
-    alone = units(np.zeros(MOST_UNITS, dtype=np.int64))
+    alone = units(np.zeros(MOST_UNITS, dtype=np.int64), different(MOST_UNITS))
     assert (alone.labels, alone.words, alone.units, alone.clustered) == (None, "step", MOST_UNITS, False)
-    blocks = units(np.zeros(2 * MOST_UNITS + 1, dtype=np.int64))
+    blocks = units(np.zeros(2 * MOST_UNITS + 1, dtype=np.int64), different(2 * MOST_UNITS + 1))
     assert blocks.labels is not None
     assert (blocks.words, blocks.clustered) == ("3 neighbouring steps", False)
     assert np.bincount(blocks.labels).max() == 3
     assert len(np.bincount(blocks.labels)) == blocks.units <= MOST_UNITS
-    episodes = units(np.repeat(np.arange(MOST_UNITS + 1), 2))
+    episodes = units(np.repeat(np.arange(MOST_UNITS + 1), 2), different(2 * MOST_UNITS + 2))
     assert (episodes.words, episodes.clustered) == ("2 neighbouring episodes", True)
-    few = units(np.array([7, 7, 3]))
+    few = units(np.array([7, 7, 3]), different(3))
     assert few.labels is not None
     assert few.labels.tolist() == [1, 1, 0]
 
@@ -251,7 +287,7 @@ def test_blocks_of_independent_steps_give_the_same_interval() -> None:
     rng = np.random.default_rng(0)
     bits = rng.uniform([2, 1, 0], [3, 2.4, 1.6], size=(9_000, 3))
     table = Steps(("a",), np.zeros(9_000, dtype=np.int64), bits, ("",), np.zeros((9_000, 3), dtype=np.uint16),
-                  np.full(9_000, np.nan), np.full(9_000, np.nan))  # fmt: skip
+                  np.full(9_000, np.nan), np.full(9_000, np.nan), np.full(9_000, np.nan))  # fmt: skip
     found = summarise(table, seed=0)["trust"]
     assert found["drawn"] == "3 neighbouring steps"
     h_x, h_xs, h_xls = bits.T
@@ -279,7 +315,7 @@ def test_joined_steps_keep_their_episodes_and_reasons() -> None:
 
 
 def test_sureness_by_hand() -> None:
-    found = sureness([0.9, 0.8, 0.7, None, 0.5], [True, False, True, True, None], list("aabbb"), 0)
+    found = judged([0.9, 0.8, 0.7, None, 0.5], [True, False, True, True, None], list("aabbb"))
     assert found is not None
     assert (found["actions"], found["not_judged"], found["without_probability"]) == (4, 1, 1)
     assert (found["agreement"]["count"], found["agreement"]["of"], found["agreement"]["value"]) == (3, 4, 0.75)
@@ -294,8 +330,8 @@ def test_sureness_by_hand() -> None:
 def test_sureness_draws_whole_episodes() -> None:
     right = np.repeat(np.arange(10) % 2 == 0, 20)
     sure = np.where(right, 0.8, 0.6)
-    found = sureness(sure, right.astype(float), np.repeat(np.arange(10), 20), 0)
-    alone = sureness(sure, right.astype(float), np.zeros(200), 0)
+    found = judged(sure, right.astype(float), np.repeat(np.arange(10), 20))
+    alone = judged(sure, right.astype(float), np.zeros(200))
     assert found is not None
     assert alone is not None
     expected = bootstrap_mean(right.astype(float), clusters=np.repeat(np.arange(10), 20), seed=0)
@@ -306,12 +342,12 @@ def test_sureness_draws_whole_episodes() -> None:
 
 
 def test_sureness_of_nothing_and_of_actions_all_alike() -> None:
-    assert sureness([0.5], [None], ["a"], 0) is None
-    assert sureness([], [], [], 0) is None
-    alike = sureness([0.5, 0.6], [True, True], ["a", "a"], 0)
+    assert judged([0.5], [None], ["a"]) is None
+    assert judged([], [], []) is None
+    alike = judged([0.5, 0.6], [True, True], ["a", "a"])
     assert alike is not None
     assert alike["auroc"] is None
-    unsaid = sureness([None, None], [True, False], ["a", "b"], 0)
+    unsaid = judged([None, None], [True, False], ["a", "b"])
     assert unsaid is not None
     assert unsaid["calibration"] is None
     assert unsaid["agreement"]["value"] == 0.5

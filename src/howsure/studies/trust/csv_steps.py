@@ -71,6 +71,7 @@ KINDS = {
     **dict.fromkeys(ENTROPY_COLUMNS, Kind(-1e-9, MOST_BITS, f"an entropy (0 to {MOST_BITS:,.0f} bits)")),
     "trust_T": Kind(-sys.float_info.max, sys.float_info.max, "a trust (a finite number)"),
     "step": Kind(-(2.0**53), 2.0**53, "the number of a step"),
+    "first_asked": Kind(-(2.0**53), 2.0**53, "the number of a step"),
     "action_probability": Kind(0.0, 1.0, "a probability (0 to 1)"),
     "on_shortest_path": Kind(
         0.0, 1.0, "a yes or no (1 or 0)", True, {"true": "1", "false": "0", "yes": "1", "no": "0"}
@@ -216,6 +217,7 @@ class _Table:
             np.concatenate([np.empty((0, 3), dtype=np.uint16), *(part.reason for part in self.portions)]),
             numbers["action_probability"],
             numbers["on_shortest_path"],
+            numbers["first_asked"],
         )
         lines = np.concatenate([np.empty(0, dtype=np.int64), *(part.lines for part in self.portions)])
         missing = tuple(column for column in ENTROPY_COLUMNS if column not in self.header.places)

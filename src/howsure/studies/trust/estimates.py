@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from howsure.measures import FiellerSet, TrustEstimate, bootstrap_mean, trust_of_each, trust_over_steps, wilson_interval
 from howsure.studies.summary import Coverage, Figure, summary
-from howsure.studies.trust.steps import ENTROPIES, MOST_UNITS, Array, Codes, Reasons, Step, Steps, Units, units
+from howsure.studies.trust.steps import DIFFERENT, ENTROPIES, Array, Codes, Reasons, Step, Steps, Units, units
 from howsure.studies.trust.sureness import ends, sureness
 
 ORDER_TOLERANCE_BITS = 1e-9
@@ -47,7 +47,7 @@ def summarise(
     """All figures of these steps, as data; docs/trust.md explains each of them."""
     table = steps if isinstance(steps, Steps) else Steps.of(steps)
     complete = table.complete
-    bits, drawn = table.bits[complete], units(table.episode[complete], MOST_UNITS)
+    bits, drawn = table.bits[complete], units(table.episode[complete], table.first_asked[complete])
     return {
         "rows": share(int(complete.sum()), len(table), level),
         "missing": _missing(table, complete),
@@ -58,7 +58,7 @@ def summarise(
         "episode_count": len(np.unique(table.episode)),
         "episodes": list(_episodes(table, complete, level, resamples, seed)),
         "sureness": sureness(
-            table.action_probability, table.on_shortest_path, table.episode, seed=seed, level=level
+            table, seed=seed, level=level
         ),
     }  # fmt: skip
 
@@ -148,7 +148,8 @@ def estimate(bits: Array, drawn: Units, *, level: float, resamples: int, seed: i
 def _reason(found: TrustEstimate, drawn: Units) -> str | None:
     """Why T, or its bootstrap interval, is None."""
     if found.clusters == 1 and not drawn.clustered:
-        return "there is one complete step only, so that nothing is known of the denominator's spread"
+        what = "different" if drawn.words == DIFFERENT else "complete"
+        return f"there is one {what} step only, so that nothing is known of the denominator's spread"
     return found.reason
 
 
@@ -176,7 +177,7 @@ def part(
     """The figures of some of the rows by themselves."""
     kept = rows[complete[rows]]
     bits = table.bits[kept]
-    drawn = units(table.episode[kept], MOST_UNITS_IN_A_PART)
+    drawn = units(table.episode[kept], table.first_asked[kept], MOST_UNITS_IN_A_PART)
     means = bits.mean(axis=0).tolist() if len(bits) else [None] * 3
     return {
         "rows": len(rows),

@@ -12,7 +12,7 @@ from typing import Any
 from howsure.runs import Sample
 from howsure.studies.trust.estimates import estimate, trust_summary
 from howsure.studies.trust.prompts import CONDITIONS
-from howsure.studies.trust.steps import ENTROPIES, MOST_UNITS, Step, Steps, units
+from howsure.studies.trust.steps import ENTROPIES, Step, Steps, units
 
 LEVEL = 0.95
 LITTLE_MASS = 0.1
@@ -53,6 +53,7 @@ def to_step(sample: Sample) -> Step:
         reasons=reasons,
         action_probability=result["action_probability"],
         on_shortest_path=result["on_shortest_path"],
+        first_asked=result["first_asked"],
     )
 
 
@@ -61,10 +62,11 @@ def _of_actions(samples: Sequence[Sample], seed: int) -> dict[str, Any]:
     rows = []
     for sample in samples:
         bare, known, told = (sample.result["conditions"][c.value].get("action_entropy_bits") for c in CONDITIONS)
-        rows.append(Step(str(sample.result["episode"]), None, bare, known, told))
+        first = sample.result["first_asked"]
+        rows.append(Step(str(sample.result["episode"]), None, bare, known, told, first_asked=first))
     table = Steps.of(rows)
     complete = table.complete
-    drawn = units(table.episode[complete], MOST_UNITS)
+    drawn = units(table.episode[complete], table.first_asked[complete])
     return {"trust_of_actions": estimate(table.bits[complete], drawn, level=LEVEL, resamples=2000, seed=seed)}
 
 
@@ -122,11 +124,11 @@ def _about_prompts(samples: Sequence[Sample]) -> Iterator[str]:
     untold = sum(sample.result["instruction"] is None for sample in samples)
     if untold:
         yield f"{untold} of {total} steps have no instruction: --instruction gives one"
-    again = total - len({(sample.result["episode"], sample.result["asked"]) for sample in samples})
+    again = sum(sample.result["first_asked"] != sample.result["step"] for sample in samples)
     if again:
         yield (
-            f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, and add "
-            "nothing new: the intervals are narrower than they should be (--act sample leaves such places)"
+            f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, and tell "
+            "nothing new: --act sample leaves such places sooner"
         )
 
 

@@ -80,6 +80,7 @@ class Episode:
         self.over = False
         self.reached = False
         self.last: Sample | None = None
+        self._asked: dict[str, int] = {}
 
     def step(self) -> Step:
         """One step, from looking to having acted."""
@@ -99,13 +100,14 @@ class Episode:
         if self.ways.keep_own and (said := readings[Condition.X_GIVEN_S].knowledge):
             learned += self._learn(said, "the model, in X|S")
         result = _result(self, began, before, readings, chosen, effect)
-        notes = readings[Condition.X_GIVEN_LS].notes
+        notes, asked = readings[Condition.X_GIVEN_LS].notes, _digest(prompts)
         result |= {
             "told": _given(told),
             "learned": [one.to_dict() for one in learned],
             "left_out": list(self.left_out),
             "notes": notes,
-            "asked": _digest(prompts),
+            "asked": asked,
+            "first_asked": self._asked.setdefault(asked, self.steps + 1),
         }
         on_path = None if chosen is None or best.actions is None else chosen in best.actions
         result |= {
@@ -134,6 +136,7 @@ class Episode:
         for one in result["learned"]:
             if "refused" not in one:
                 self.knowledge.append(one["sentence"])
+        self._asked.setdefault(result["asked"], self.steps + 1)
         chosen = result["action"]
         effect = None if chosen is None else self.ways.world.act(chosen)
         self._go_on(chosen, effect, before, result["notes"])

@@ -30,7 +30,8 @@ class Step(msgspec.Struct, frozen=True):
 
     `reasons` tells for each of `ENTROPIES` that is missing why it is. `trust_recorded` is what a log says, which may be
     wrong; T is always worked out from the entropies. `action_probability` is that of the action that was executed, and
-    `on_shortest_path` whether it was one that leads to the goal soonest.
+    `on_shortest_path` whether it was one that leads to the goal soonest. `first_asked` is the step of the episode at
+    which the same was asked for the first time, where that is known.
     """
 
     episode: str
@@ -42,6 +43,7 @@ class Step(msgspec.Struct, frozen=True):
     reasons: dict[str, str] = {}
     action_probability: float | None = None
     on_shortest_path: bool | None = None
+    first_asked: int | None = None
 
     @property
     def bits(self) -> tuple[float | None, float | None, float | None]:
@@ -63,6 +65,7 @@ class Steps:
     reason: Reasons
     action_probability: Array
     on_shortest_path: Array
+    first_asked: Array
 
     def __len__(self) -> int:
         return len(self.episode)
@@ -87,6 +90,7 @@ class Steps:
             np.array(reason, dtype=np.uint16).reshape(-1, 3),
             floats([step.action_probability for step in steps]),
             floats([step.on_shortest_path for step in steps]),
+            floats([step.first_asked for step in steps]),
         )
 
     @classmethod
@@ -104,6 +108,7 @@ class Steps:
             bits=np.concatenate([part.bits for part in parts]),
             action_probability=np.concatenate([part.action_probability for part in parts]),
             on_shortest_path=np.concatenate([part.on_shortest_path for part in parts]),
+            first_asked=np.concatenate([part.first_asked for part in parts]),
         )
 
 
@@ -126,6 +131,9 @@ def _recoded(parts: Sequence[tuple[Codes | Reasons, tuple[str, ...]]], places: d
 # -- what an interval draws ----------------------------------------------------------------------------------------
 
 
+DIFFERENT = "different step"
+
+
 class Units(NamedTuple):
     """What intervals take as independent: a label for each step, or None where each step stands alone."""
 
@@ -139,12 +147,20 @@ class Units(NamedTuple):
         return "episode" in self.words
 
 
-def units(episode: Codes, most: int = MOST_UNITS) -> Units:
-    """Episodes, where there are two or more; otherwise the steps of the only one, though they hang together."""
+def units(episode: Codes, first_asked: Array, most: int = MOST_UNITS) -> Units:
+    """Episodes, where there are two or more; otherwise the steps of the only one, though they hang together.
+
+    Steps that asked what an earlier one of them had asked, as of a robot in front of a wall, are drawn together with it
+    where that is known: twenty copies of a number are one number.
+    """
     places = np.unique(episode, return_inverse=True)[1].astype(np.int64)
     count = int(places.max(initial=-1)) + 1
     if count >= 2:
         return _gathered(places, count, most, "episode")
+    asked = np.unique(first_asked, return_inverse=True)[1].astype(np.int64)
+    different = int(asked.max(initial=-1)) + 1
+    if different < len(episode) and not np.isnan(first_asked).any():
+        return _gathered(asked, different, most, DIFFERENT)
     if len(episode) > most:
         return _gathered(np.arange(len(episode)), len(episode), most, "step")
     return Units(None, "step", len(episode))

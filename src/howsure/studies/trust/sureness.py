@@ -2,60 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from howsure.measures import Interval, auroc, bootstrap_mean, rank_failures, wilson_interval
 from howsure.studies.sureness import calibration, selective
-from howsure.studies.trust.steps import Array, floats, units
+from howsure.studies.trust.steps import Steps, Units, units
 
 MOST_RANKED = 20_000
 """Actions up to which the AUROC gets an interval; each of its resamples ranks all of them."""
 
 
-def sureness(
-    confidence: Sequence[float | None] | Array,
-    on_path: Sequence[bool | None] | Array,
-    episodes: ArrayLike,
-    seed: int,
-    *,
-    level: float = 0.95,
-) -> dict[str, Any] | None:
+def sureness(table: Steps, *, seed: int, level: float = 0.95) -> dict[str, Any] | None:
     """How often the action lay on a shortest path, and whether its probability told so; None where no action is judged.
 
     Agreement is over all actions that are judged, calibration over those whose probability is known too. Intervals draw
-    whole episodes where there are two or more.
+    whole episodes where there are two or more, and otherwise the steps that are different.
     """
-    sure, right = floats(confidence), floats(on_path)
+    sure, right = table.action_probability, table.on_shortest_path
     judged = ~np.isnan(right)
     if not judged.any():
         return None
-    labels = np.unique(np.asarray(episodes), return_inverse=True)[1].astype(np.int64)
     known = judged & ~np.isnan(sure)
     return {
         "actions": int(judged.sum()),
         "not_judged": int((~judged).sum()),
         "without_probability": int((judged & np.isnan(sure)).sum()),
-        "agreement": _agreement(right[judged] == 1, labels[judged], level, seed),
-        **_believed(sure[known], right[known] == 1, labels[known], level, seed),
+        "agreement": _agreement(right[judged] == 1, _drawn(table, judged), level, seed),
+        **_believed(sure[known], right[known] == 1, _drawn(table, known), level, seed),
     }
 
 
-def _agreement(right: Any, labels: Any, level: float, seed: int) -> dict[str, Any]:
-    drawn = units(labels)
+def _drawn(table: Steps, rows: Any) -> Units:
+    return units(table.episode[rows], table.first_asked[rows])
+
+
+def _agreement(right: Any, drawn: Units, level: float, seed: int) -> dict[str, Any]:
     found = (
         bootstrap_mean(right.astype(float), clusters=drawn.labels, level=level, seed=seed)
-        if drawn.clustered
+        if drawn.labels is not None
         else wilson_interval(int(right.sum()), len(right), level)
     )
     return {"count": int(right.sum()), "of": len(right), "value": float(right.mean()), **ends(found)}
 
 
-def _believed(sure: Any, right: Any, labels: Any, level: float, seed: int) -> dict[str, Any]:
-    drawn = units(labels)
+def _believed(sure: Any, right: Any, drawn: Units, level: float, seed: int) -> dict[str, Any]:
     return {
         "calibration": calibration(sure, right, level=level, seed=seed, clusters=drawn.labels),
         "selective": selective(sure, right),

@@ -34,6 +34,7 @@ SHARED = (
     "action_probability",
     "on_shortest_path",
     "shortest_distance",
+    "first_asked",
     "missing_entropies",
 )
 LAST = (*(f"entropy_{condition.column}" for condition in CONDITIONS), "trust_T")
