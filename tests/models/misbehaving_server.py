@@ -45,12 +45,15 @@ class Connection(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: _Server
+    asked: Request
+    """What this connection's client sent."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.close_connection = True
-        behaviour = self.server.owner.record(Request(self.path, headers, body, time.monotonic()))
+        self.asked = Request(self.path, headers, body, time.monotonic())
+        behaviour = self.server.owner.record(self.asked)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the client may have had enough
             behaviour(self)
 

@@ -9,6 +9,8 @@ import io
 import json
 import logging
 import math
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -177,7 +179,7 @@ def sent_images(server: GeminiServer) -> list[tuple[str, bytes]]:
     return [(one["mimeType"], base64.urlsafe_b64decode(one["data"])) for one in inline]
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 def test_an_image_goes_as_it_is_before_its_text(
     model: GeminiModel, server: GeminiServer, tmp_path: Path, kind: str
 ) -> None:
@@ -190,10 +192,10 @@ def test_an_image_goes_as_it_is_before_its_text(
     assert model.answers_images
 
 
-@pytest.mark.parametrize("kind", ["GIF", "BMP", "TIFF", "PPM"])
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "BMP", "TIFF", "PPM"])
 def test_another_kind_of_image_goes_as_png(model: GeminiModel, server: GeminiServer, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "view"
-    Image.new("RGB", (5, 3), (200, 30, 40)).save(path, kind)
+    Image.new("RGB", (5, 3), (200, 30, 40)).save(path, kind, **({"lossless": True} if kind == "WEBP" else {}))
     model.generate([[Message("user", "", (inspect_picture(path),))]])
     ((media_type, content),) = sent_images(server)
     assert media_type == "image/png"
@@ -402,10 +404,11 @@ def test_requests_refused_together_take_one_step_together(server: GeminiServer) 
     model = open_model(server, "gemini-2.5-pro", announce=told.append)
 
     def behave(connection: Any) -> None:
-        time.sleep(0.05)
-        connection_said = [request.body["generationConfig"]["thinkingConfig"] for request in server.requests]
-        (error(400, ALWAYS_THINKS) if len(connection_said) <= 3 else ok("Yes"))(connection)
+        at_once.wait(5)
+        thinks = connection.asked.body["generationConfig"]["thinkingConfig"]["thinkingBudget"]
+        (ok("Yes") if thinks else error(400, ALWAYS_THINKS))(connection)
 
+    at_once = threading.Barrier(3)
     server.script = [behave]
     answers = model.generate(["a", "b", "c"])
     assert [got.text for got in answers] == ["Yes"] * 3
@@ -436,6 +439,53 @@ def test_a_schema_that_is_refused_is_asked_for_less_firmly(server: GeminiServer)
     assert len(told) == 1
     assert "does not hold its answers to the schema (HTTP 400: JSON mode is not enabled)" in told[0]
     model.close()
+
+
+def test_a_schema_whose_bounds_are_refused_is_asked_for_without_them(server: GeminiServer) -> None:
+    told: list[str] = []
+    model = open_model(server, announce=told.append)
+    states = "The specified schema produces a constraint that has too many states for serving."
+    server.script = [error(400, states), ok("up")]
+    schema = {"type": "object", "properties": {"up": {"type": "number", "minimum": 0}}}
+    for _ in range(2):
+        assert model.generate(["Where?"], answer_schema=schema)[0].text == "up"
+    sent = [request.body["generationConfig"]["responseJsonSchema"] for request in server.requests]
+    shape = {"type": "object", "properties": {"up": {"type": "number"}}}
+    assert sent == [schema, shape, shape]
+    assert told == [
+        f"{model.name} does not hold its answers to the schema (HTTP 400: {states}); it is asked with form=json_shape"
+    ]
+    model.close()
+
+
+def test_a_refusal_that_comes_after_others_went_all_the_way_down_is_no_failure(
+    model: GeminiModel, server: GeminiServer
+) -> None:
+    """Two are asked in the firmest form; one has been refused every form but the last before the other hears of it."""
+    down = threading.Event()
+
+    def behave(connection: Any) -> None:
+        if "responseMimeType" not in connection.asked.body["generationConfig"]:
+            down.set()
+            ok("up")(connection)
+            return
+        if connection.asked.body["contents"][0]["parts"][0]["text"] == "late":
+            down.wait(5)
+        error(400, "no schema and no JSON mode")(connection)
+
+    server.script = [behave]
+    answers = model.generate(["late", "early"], answer_schema={"type": "object"})
+    assert [got.text for got in answers] == ["up", "up"]
+
+
+def test_log_probabilities_are_kept_where_they_do_not_go_together_with_a_form(
+    model: GeminiModel, server: GeminiServer
+) -> None:
+    schema = {"type": "object"}
+    refusal = error(400, "Logprobs cannot be used with controlled generation")
+    got, requests = ask(model, server, refusal, refusal, echo, answer_schema=schema)
+    assert (got.text, requests) == ("Hello", 3)
+    assert got.logprobs is not None
 
 
 def test_an_endpoint_that_refuses_everything_is_asked_a_few_times_only(
@@ -761,6 +811,67 @@ def test_an_interrupted_call_stops_its_requests(
     assert model.generate(["after"])[0].text == "after"
 
 
+def test_a_model_that_is_collected_in_its_own_thread_does_not_wait_for_itself(server: GeminiServer) -> None:
+    async def collect() -> None:
+        gc.collect()
+
+    model = open_model(server)
+    model.generate(["one"])
+    loop_thread = model._client._thread
+    model.itself = model  # so that only the collector finds it
+    del model
+    loop_thread.submit(collect())
+    loop_thread._thread.join(5)
+    assert not loop_thread.lives
+
+
+def test_a_call_whose_model_is_closed_ends_in_one_sentence(model: GeminiModel, server: GeminiServer) -> None:
+    server.script = [silent()]
+    caught: list[HowsureError] = []
+
+    def call() -> None:
+        try:
+            model.generate(["a", "b"])
+        except HowsureError as error:
+            caught.append(error)
+
+    asking = threading.Thread(target=call)
+    asking.start()
+    while len(server.requests) < 2:
+        time.sleep(0.001)
+    model.close()
+    asking.join(5)
+    assert not asking.is_alive()
+    assert [(type(one), str(one)) for one in caught] == [
+        (ModelError, "'gemini-2.5-flash' was closed while it was asked")
+    ]
+    server.script = [echo]
+    assert model.generate(["again"])[0].text == "again"
+
+
+def test_a_fork_asks_over_connections_of_its_own(model: GeminiModel, server: GeminiServer) -> None:
+    assert model.generate(["parent"])[0].text == "parent"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(0 if model.generate(["child"])[0].text == "child" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert model.generate(["parent"])[0].text == "parent"
+    assert len(set(server.ports)) == 2
+
+
+def test_a_process_ends_by_itself_where_nobody_closed_the_model(server: GeminiServer) -> None:
+    program = (
+        "from howsure.models.gemini import GeminiModel\n"
+        f"model = GeminiModel('m', base_url={server.base_url!r})\n"
+        "print(model.generate(['Hello'])[0].text)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Hello\n", "")
+
+
 def test_no_conversations_need_no_endpoint() -> None:
     assert GeminiModel("m").generate([]) == []
 
@@ -786,6 +897,15 @@ def test_the_key_comes_from_the_environment_and_is_sent_in_a_header(
     model.generate(["Hello"])
     assert server.requests[0].headers["x-goog-api-key"] == KEY
     assert KEY not in server.requests[0].path
+
+
+def test_another_key_in_the_environment_is_the_one_that_is_used(
+    model: GeminiModel, server: GeminiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("first-key", "second-key"):
+        monkeypatch.setenv("GOOGLE_API_KEY", key)
+        model.generate(["Hello"])
+    assert [request.headers["x-goog-api-key"] for request in server.requests] == ["first-key", "second-key"]
 
 
 def test_no_key_is_one_sentence_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import pickle
@@ -11,15 +12,17 @@ from typing import Any
 
 import pytest
 
-from howsure.errors import InputError, MissingCapability
+from howsure.errors import InputError, MissingCapability, ServerError
 from howsure.models import server_images
+from howsure.models.answer_form import shape
 from howsure.models.contract import Message, ScoreItem
 from howsure.models.images import Picture, inspect_picture
 from howsure.models.openai_server import OpenAIServer
-from howsure.models.server_client import _trust
+from howsure.models.server_client import trusted_certificates
 from howsure.models.server_images import DataUrls
 
 from .misbehaving_server import Behaviour, Connection, MisbehavingServer, error, ok
+from .misbehaving_server import answer as raw_json
 
 SCHEMA = {
     "type": "object",
@@ -29,6 +32,9 @@ SCHEMA = {
 }
 NO_SCHEMA = error(400, "response_format.type json_schema is not supported", param="response_format")
 NO_JSON = error(422, "Extra inputs are not permitted: response_format")
+LISTED = raw_json([{"loc": ["body", "response_format", "type"], "msg": "Input should be 'text'"}], 422)
+BOUNDED = {**SCHEMA, "properties": {**SCHEMA["properties"], "format": {"type": "string", "maxLength": 400}}}
+SHAPE = {**SCHEMA, "properties": {**SCHEMA["properties"], "format": {"type": "string"}}}
 
 
 @pytest.fixture
@@ -90,20 +96,22 @@ def test_images_may_be_given_by_their_paths(
     assert seen(misbehaving.requests[0].body["messages"][0]["content"][0]) == ("image/png", one.read())
 
 
-@pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "gif"])
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
 def test_what_every_server_takes_is_sent_as_it_is(tmp_path: Path, kind: str) -> None:
     one = saved(tmp_path / f"a.{kind}", drawn())
     assert one.to_send() == (f"image/{kind}", one.read())
 
 
-@pytest.mark.parametrize("kind", ["a.bmp", "a.tiff", "a.ppm", "turned.jpg", "turned.png", "moving.gif"])
+@pytest.mark.parametrize(
+    "kind", ["a.webp", "a.gif", "a.bmp", "a.tiff", "a.ppm", "turned.jpg", "turned.png", "moving.gif", "moving.png"]
+)
 def test_the_rest_is_sent_as_the_png_that_a_local_model_would_see(tmp_path: Path, kind: str) -> None:
     from PIL import Image
 
     exif = Image.Exif()
     exif[0x0112] = 6
     options: dict[str, Any] = {"exif": exif} if kind.startswith("turned") else {}
-    if kind == "moving.gif":
+    if kind.startswith("moving"):
         options = {"save_all": True, "append_images": [drawn(colour="green")]}
     one = saved(tmp_path / kind, drawn(), **options)
     media_type, content = one.to_send()
@@ -229,6 +237,11 @@ def test_the_schema_is_sent_and_no_form_without_one(model: OpenAIServer, misbeha
         ([error(400, "Invalid schema for 'answer'")], ["json_schema", "json_object"]),
         ([error(403, "Unsupported parameter")], ["json_schema", "json_object"]),
         ([error(400, "Failed to parse grammar")], ["json_schema", "json_object"]),
+        ([error(400, "Grammar error: Unimplemented keys")], ["json_schema", "json_object"]),
+        ([error(500, "Grammar error: Unimplemented keys")], ["json_schema", "json_object"]),
+        ([error(501, "JSON mode is not implemented")], ["json_schema", "json_object"]),
+        ([error(400, "Guided decoding needs a backend")], ["json_schema", "json_object"]),
+        ([LISTED], ["json_schema", "json_object"]),
         ([NO_SCHEMA, NO_JSON], ["json_schema", "json_object", None]),
     ],
 )
@@ -244,12 +257,83 @@ def test_a_refused_form_is_loosened_step_by_step_and_remembered(
     assert forms(misbehaving)[len(tried) :] == [tried[-1]] * 3
 
 
+def test_a_schema_whose_bounds_are_refused_is_asked_for_without_them_and_that_is_told(
+    model: OpenAIServer, misbehaving: MisbehavingServer
+) -> None:
+    told: list[str] = []
+    model._announce = told.append
+    words = "Invalid schema for response_format 'answer': In context=('properties', 'x'), 'maxLength' is not permitted"
+
+    def strict(connection: Connection) -> None:
+        refused = "maxLength" in json.dumps(connection.asked.body)
+        (error(400, words, param="response_format") if refused else ok())(connection)
+
+    misbehaving.script = [strict]
+    model.concurrency = 1
+    assert [one.text for one in model.generate(["a", "b", "c"], answer_schema=BOUNDED)] == ["Yes"] * 3
+    held = [request.body["response_format"]["json_schema"]["schema"] for request in misbehaving.requests]
+    assert held == [BOUNDED] + [SHAPE] * 3
+    assert model.answer_form == "json_shape"
+    assert told == [
+        f"openai:m does not hold its answers to the schema (HTTP 400: {words}); it is asked with form=json_shape"
+    ]
+
+
+def test_a_refused_form_is_told_once_however_many_were_refused(
+    model: OpenAIServer, misbehaving: MisbehavingServer
+) -> None:
+    told: list[str] = []
+    model._announce = told.append
+    misbehaving.script = [lambda c: (NO_SCHEMA if "response_format" in c.asked.body else ok())(c)]
+    for _ in range(2):
+        model.generate(["a", "b", "c", "d"], answer_schema=BOUNDED)
+    assert len(told) == 1
+    assert told[0].endswith("form=free")
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        error(400, "This model's maximum context length is 8192 tokens, and 9000 were requested"),
+        error(400, "Unsupported value: 0.0 is not supported with this model", param="temperature"),
+        error(400, "Failed to load image or audio file"),
+        error(404, "no schema here"),
+    ],
+)
+def test_an_objection_to_something_else_costs_no_second_request(
+    model: OpenAIServer, misbehaving: MisbehavingServer, refusal: Behaviour
+) -> None:
+    misbehaving.script = [refusal, ok()]
+    with contextlib.suppress(ServerError):
+        assert model.generate(["Hello"], answer_schema=SCHEMA)[0].failure.startswith("HTTP 400")
+    assert forms(misbehaving) == ["json_schema"]
+    assert model.answer_form is None
+
+
+def test_the_shape_of_a_schema_keeps_names_kinds_and_choices() -> None:
+    names = {name: {"type": "number", "minimum": 0, "maximum": 1} for name in ("minimum", "pattern", "properties")}
+    schema = {
+        "$defs": {"format": {"type": "string", "format": "date", "enum": ["maxLength"]}},
+        "type": "object",
+        "properties": {**names, "list": {"type": "array", "minItems": 1, "maxItems": 4, "items": {"pattern": "a"}}},
+        "anyOf": [{"minProperties": 1}, {"const": {"maxLength": 1}}],
+        "required": ["minimum", "pattern"],
+    }
+    assert shape(schema) == {
+        "$defs": {"format": {"type": "string", "enum": ["maxLength"]}},
+        "type": "object",
+        "properties": {**{name: {"type": "number"} for name in names}, "list": {"type": "array", "items": {}}},
+        "anyOf": [{}, {"const": {"maxLength": 1}}],
+        "required": ["minimum", "pattern"],
+    }
+    assert schema["properties"]["list"]["maxItems"] == 4, "the given one is left as it is"
+
+
 def test_what_the_first_request_found_out_is_how_the_next_is_asked(
     model: OpenAIServer, misbehaving: MisbehavingServer
 ) -> None:
     def only_objects(connection: Connection) -> None:
-        asked = misbehaving.requests[-1].body  # one request at a time
-        form = asked.get("response_format", {}).get("type")
+        form = connection.asked.body.get("response_format", {}).get("type")
         (NO_SCHEMA if form == "json_schema" else ok())(connection)
 
     model.concurrency = 1
@@ -272,7 +356,7 @@ def test_each_objection_is_met_by_what_it_is_about(model: OpenAIServer, misbehav
     """The limit's other name, then the form, then the log-probabilities; each once, and none for another."""
     misbehaving.script = [
         error(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", param="max_tokens"),
-        error(400, "logprobs cannot be used with response_format"),
+        error(400, "Logprobs cannot be used with JSON mode"),
         error(400, "json_object is not supported with logprobs"),
         error(400, "logprobs are not supported"),
         ok(logprobs=None),
@@ -312,12 +396,12 @@ def test_a_real_server_answers_in_the_form_with_the_probabilities_of_each_token(
 
 
 def test_certificates_are_read_once_for_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = _trust()
-    assert _trust() is first
+    first = trusted_certificates()
+    assert trusted_certificates() is first
     monkeypatch.setenv("SSL_CERT_DIR", "/")
-    assert _trust() is not first
+    assert trusted_certificates() is not first
     monkeypatch.undo()
-    assert _trust() is first
+    assert trusted_certificates() is first
 
 
 def test_a_body_with_a_large_image_arrives_whole(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:

@@ -9,7 +9,6 @@ allows it (`gemini_request`), since the log-probabilities of an answer say littl
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ import msgspec
 
 from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
 from howsure.evidence import TokenLogprobs, from_gemini
+from howsure.models.answer_form import check_schema
 from howsure.models.contract import (
     NOT_ASKED,
     Answer,
@@ -135,7 +135,7 @@ class GeminiModel(Model):
         for messages in asked:
             check_messages(messages)
         options = _options(max_tokens, temperature, top_logprobs, seed)
-        _check_schema(answer_schema)
+        check_schema(answer_schema)
         wishes = [Wish(options, top_logprobs, answer_schema, self._habits) for _ in asked]
         try:
             return self._client.run(self._generate(asked, wishes)) if asked else []
@@ -276,13 +276,3 @@ def _options(max_tokens: int, temperature: float, top_logprobs: int | None, seed
     known = top_logprobs is None or 0 <= top_logprobs <= MAX_TOP_LOGPROBS
     check(known, f"top_logprobs must be {limits}, or None, not {top_logprobs}")
     return {"max_output_tokens": max_tokens, "temperature": temperature, "seed": seed}
-
-
-def _check_schema(schema: Any) -> None:
-    if schema is None:
-        return
-    check(isinstance(schema, Mapping), f"answer_schema is a JSON Schema as a mapping, not {type(schema).__name__}")
-    try:
-        json.dumps(dict(schema), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"answer_schema cannot be written as JSON: {error}") from error

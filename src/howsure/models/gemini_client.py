@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 from howsure.errors import ModelError, ServerError
@@ -18,7 +18,7 @@ from howsure.models.contract import Counters
 from howsure.models.endpoint import BodyRefused, bounded, quiet_log, server_words
 from howsure.models.gemini_endpoint import KEY_VARIABLES, GeminiEndpoint
 from howsure.models.retries import Fault, RetryPolicy, asked_wait_s, status_passes
-from howsure.models.server_client import MAX_CONNECT_S, Send, ServerClient, _trust
+from howsure.models.server_client import MAX_CONNECT_S, Send, ServerClient, trusted_certificates
 
 KEEP_ALIVE_S = 60.0
 """How long a connection without work is kept; a study may well think for a while between two steps."""
@@ -28,30 +28,35 @@ _KEYS = " or ".join(KEY_VARIABLES)
 
 
 class LoopThread:
-    """An event loop in a thread of its own, which outlives single calls."""
+    """An event loop in a thread of its own, which outlives single calls; `at_end` is the last that runs in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_end: Callable[[], Awaitable[None]]) -> None:
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
         async def live() -> None:
             stop = asyncio.Event()
             started.set_result((asyncio.get_running_loop(), stop))
             await stop.wait()
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+            await at_end()
 
         self._thread = threading.Thread(target=lambda: asyncio.run(live()), name="howsure-gemini", daemon=True)
         self._thread.start()
         self._loop, self._stop = started.result()
 
-    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """The coroutine's result, also where the calling thread has an event loop of its own."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
+    @property
+    def lives(self) -> bool:
+        """Not so in a fork of the process, which has no thread but the one that forked."""
+        return self._thread.is_alive()
+
+    def submit(self, coroutine: Coroutine[Any, Any, _T]) -> Future[_T]:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self) -> None:
+        """Stop what runs. It may be called in the thread itself, where its work was the last to hold a model."""
         self._loop.call_soon_threadsafe(self._stop.set)
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -76,18 +81,36 @@ class GeminiClient(ServerClient):
         self._held = contextlib.ExitStack()
         self._thread: LoopThread | None = None
         self._sdk: Any = None
+        self._whose = 0
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Run what asks this client, from any thread, and wait for its end."""
-        with self._lock:
-            if self._thread is None:
-                try:
-                    self._thread = self._start()
-                except BaseException:
-                    coroutine.close()
-                    raise
-            thread = self._thread
-        return thread.run(coroutine)
+        """Run what asks this client, from any thread, also one with an event loop of its own; and wait for its end."""
+        with self._lock:  # so that what is given to a thread is there before the thread is told to stop
+            try:
+                future = self._ready().submit(coroutine)
+            except BaseException:
+                coroutine.close()
+                raise
+        try:
+            return future.result()
+        except CancelledError:
+            raise ModelError(f"{self.model!r} was closed while it was asked") from None
+        except BaseException:  # Ctrl-C above all
+            future.cancel()
+            raise
+
+    def _ready(self) -> LoopThread:
+        """The thread that asks, on behalf of the account that the environment names by now."""
+        account = self.endpoint.account()
+        whose = hash(tuple(account.values()))
+        if self._thread is not None and not self._thread.lives:
+            self._held.pop_all()  # the connections are those of the process that this one was forked from
+            self._thread = None
+        if self._thread is not None and whose != self._whose:
+            self._close()
+        if self._thread is None:
+            self._thread, self._whose = self._start(account), whose
+        return self._thread
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Any]:
@@ -97,17 +120,20 @@ class GeminiClient(ServerClient):
     def close(self) -> None:
         """Close every connection; the next call opens anew."""
         with self._lock:
-            self._held.close()
-            self._thread = self._sdk = None
+            self._close()
 
-    def _start(self) -> LoopThread:
-        account = self.endpoint.account()
+    def _close(self) -> None:
+        self._held.close()
+        self._thread = self._sdk = None
+
+    def _start(self, account: Mapping[str, str]) -> LoopThread:
         import httpx2
         from google import genai
         from google.genai import types
 
+        trust = trusted_certificates()
         http = httpx2.AsyncClient(
-            verify=_trust(),
+            verify=trust,
             params=self.endpoint.query,
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_S),
             event_hooks={"request": [self._limit_time], "response": [bounded(self.max_answer_bytes)]},
@@ -116,19 +142,19 @@ class GeminiClient(ServerClient):
             base_url=None if self.endpoint.is_google else self.endpoint.url,
             headers={"Accept-Encoding": "identity", **self.endpoint.headers},
             httpx_async_client=http,
-            client_args={"verify": _trust()},  # for what the SDK makes beside it and is never used here: it would
-            async_client_args={"ssl": _trust()},  # read all certificates again, twice
+            # For what the SDK makes beside it and is never used here: it would read all certificates again, twice.
+            client_args={"verify": trust},
+            async_client_args={"ssl": trust},
             retry_options=types.HttpRetryOptions(attempts=1),
         )
         try:
             self._sdk = genai.Client(vertexai=self.endpoint.vertex, http_options=options, **account)
         except (ValueError, ImportError) as error:
             raise ModelError(f"Google's SDK cannot be opened: {self.endpoint.tidy(str(error))}") from None
-        thread = LoopThread()
+        thread = LoopThread(http.aclose)
         self._held.enter_context(quiet_log(self.endpoint))
         self._held.callback(thread.close)
         self._held.callback(self._sdk.close)
-        self._held.callback(lambda: thread.run(http.aclose()))
         return thread
 
     async def _limit_time(self, request: Any) -> None:

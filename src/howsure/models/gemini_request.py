@@ -7,18 +7,15 @@ which one request may be refused and the next be given.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from howsure.errors import InputError
+from howsure.models.answer_form import FORMS, REFUSED_FORM, loosened, shape
 from howsure.models.contract import Message
 from howsure.models.images import Picture
 from howsure.models.retries import Fault
-
-TAKEN_AS_THEY_ARE = frozenset({"image/png", "image/jpeg", "image/webp"})
-"""Media types that every Gemini model reads."""
 
 _ROLES = {"user": "user", "assistant": "model", "model": "model"}
 _SYSTEM_ROLES = ("system", "developer")
@@ -28,7 +25,6 @@ _LEAST_BUDGET = 128
 
 _LOGPROBS = re.compile(r"log.?prob", re.I)
 _THINKING = re.compile(r"thinking|\bbudget\b", re.I)
-_FORM = re.compile(r"schema|response.?mime.?type|json mode|controlled generation|constrained decoding", re.I)
 
 
 def check_messages(messages: Sequence[Message]) -> None:
@@ -65,10 +61,6 @@ def _image_part(picture: Picture) -> Any:
     from google.genai import types
 
     media_type, content = picture.to_send()
-    if media_type not in TAKEN_AS_THEY_ARE:
-        png = io.BytesIO()
-        picture.load().save(png, "PNG")
-        media_type, content = "image/png", png.getvalue()
     return types.Part.from_bytes(data=content, mime_type=media_type)
 
 
@@ -106,7 +98,7 @@ class Habits:
 
     def __init__(self, model: str) -> None:
         self.thinking = thinking_ladder(model)
-        self.form = Ladder({"form": "json_schema"}, {"form": "json_object"}, {"form": "free"})
+        self.form = Ladder(*({"form": form} for form in FORMS))
         self._told = (0, 0)
 
     def news(self) -> list[str]:
@@ -119,10 +111,7 @@ class Habits:
             refused = f"refuses thinking_budget=0 ({self.thinking.refusal})"
             sentences.append(f"{refused}; it is asked with {instead}")
         if self.form.at > told[1]:
-            sentences.append(
-                f"does not hold its answers to the schema ({self.form.refusal}); it is asked with "
-                f"{_shown(self.form.rung)}"
-            )
+            sentences.append(loosened(self.form.rung["form"], self.form.refusal))
         return sentences
 
 
@@ -168,7 +157,7 @@ class Wish:
             should_return_http_response=True,  # the body as it came: the SDK's own reading warns, guesses and drops
             **self.options,
             **self._logprobs(),
-            **self._form(),
+            **self._form(self.habits.form.at),
         )
 
     def _logprobs(self) -> dict[str, Any]:
@@ -176,23 +165,38 @@ class Wish:
             return {}
         return {"response_logprobs": True, **({"logprobs": self.top_logprobs} if self.top_logprobs else {})}
 
-    def _form(self) -> dict[str, Any]:
-        form = self.habits.form.rung["form"]
+    def _form(self, at: int) -> dict[str, Any]:
+        form = FORMS[at]
         if self.schema is None or form == "free":
             return {}
-        held = {"response_json_schema": dict(self.schema)} if form == "json_schema" else {}
-        return {"response_mime_type": "application/json", **held}
+        json = {"response_mime_type": "application/json"}
+        if form == "json_object":
+            return json
+        return {**json, "response_json_schema": dict(self.schema) if form == "json_schema" else shape(self.schema)}
 
     def mend(self, fault: Fault) -> bool:
-        """Whether to ask again otherwise, where the endpoint objects to how it was asked."""
+        """Whether to ask again otherwise, where the endpoint objects to how it was asked.
+
+        An endpoint that objects to log-probabilities together with a form keeps the former: they are what it is asked
+        for.
+        """
         if fault.status != 400:
             return False
+        thinking, form = self._tried
+        if self._form(form) and REFUSED_FORM.search(fault.reason):
+            return self._loosen(form, fault.reason)
         if self._logprobs() and _LOGPROBS.search(fault.reason):
             self.refused = fault.reason
             return True
-        thinking, form = self._tried
         if self.habits.thinking.rungs[thinking] and _THINKING.search(fault.reason):
             return self.habits.thinking.down(thinking, fault.reason)
-        if self._form() and _FORM.search(fault.reason):
-            return self.habits.form.down(form, fault.reason)
+        return False
+
+    def _loosen(self, tried: int, refusal: str) -> bool:
+        """The next form; one that would ask for the same again is no step."""
+        ladder = self.habits.form
+        while ladder.down(tried, refusal):
+            if self._form(ladder.at) != self._form(tried):
+                return True
+            tried = ladder.at
         return False

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 from howsure.errors import InputError, MissingExtra, UnusableImage
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
-SENT_AS_THEY_ARE = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
-"""Formats that every chat API takes, with their media types."""
+SENT_AS_THEY_ARE = {"PNG": "image/png", "JPEG": "image/jpeg"}
+"""Formats that every chat API takes, with their media types. llama.cpp knows no WebP, and some of its versions answer
+as if there were no image; Gemini and Ollama know no GIF."""
 
 MOST_BYTES = 128 * 2**20
 MOST_PIXELS = 100_000_000

@@ -9,7 +9,6 @@ which is found out by a probe before any work (`server_scoring`).
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import msgspec
 from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
 from howsure.evidence import TokenLogprobs, from_openai
 from howsure.models import whole_text
+from howsure.models.answer_form import FORMS, REFUSED_FORM, check_schema, loosened, next_form, shape
 from howsure.models.contract import (
     NOT_ASKED,
     Answer,
@@ -49,10 +49,10 @@ MAX_TOP_LOGPROBS = 20
 OnAnswer = Callable[[int, Answer], None]
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _LOGPROBS = ("logprobs", "top_logprobs")
-_FORMS = ("json_schema", "json_object", "free")
-"""How firmly an answer is held to its form, the firmest first."""
-_FORM_WORDS = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured outputs?")
 _REFUSING = (400, 403, 422)
+_FAILING = (500, 501)
+"""What some servers answer to a form that they cannot make a grammar of."""
+
 _UNKNOWN_PARAMETER = re.compile(r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|instead", re.I)
 _REMEDY = (
     "take a model that gives them: current llama.cpp, vLLM and SGLang servers do, Ollama from 0.12.11 on, "
@@ -64,7 +64,8 @@ class OpenAIServer(Model):
     """Models behind an OpenAI-compatible server: they generate, with log-probabilities where given, and some score.
 
     Sampled answers use `seed` as it is, so equal conversations in one call get equal answers from a server
-    that honours seeds. `timeout_s` bounds one attempt as a whole, `max_answer_bytes` the body of one answer.
+    that honours seeds. `timeout_s` bounds one attempt as a whole, `max_answer_bytes` the body of one answer. `announce`
+    hears in one sentence of a form of answer that the server refused and is done without.
     """
 
     capabilities = frozenset({Capability.GENERATE, Capability.SCORE})
@@ -79,6 +80,7 @@ class OpenAIServer(Model):
         timeout_s: float = 120.0,
         backoff_s: float = 0.5,
         max_answer_bytes: int = 64 * 2**20,
+        announce: Callable[[str], None] | None = None,
     ) -> None:
         check(bool(model.strip()), "an OpenAI-compatible server needs a model's name: openai:<model>")
         check(concurrency >= 1, f"concurrency must be at least 1, not {concurrency}")
@@ -97,10 +99,11 @@ class OpenAIServer(Model):
         self._scorer = ServerScorer(self.name, self._client, concurrency)
         self._wants_scores = False
         self._urls = DataUrls()
+        self._announce = announce
         # Many servers know only `max_tokens`, newer models of OpenAI only the other; a 400 switches.
         self._limit = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
         self.answer_form: str | None = None
-        """How answers are held to a schema: `json_schema`, `json_object` or `free`; None before the first of them."""
+        """How answers are held to a schema, one of `answer_form.FORMS`; None before the first of them."""
 
     def __repr__(self) -> str:
         return f"OpenAIServer({self.model!r}, base_url={self.base_url!r})"
@@ -181,8 +184,8 @@ class OpenAIServer(Model):
     ) -> list[Answer]:
         """One answer for each conversation, in order; `on_answer(index, answer)` hears of each at once.
 
-        A server that refuses to hold its answers to a schema is asked for any JSON object, then for free text; what
-        it took is `answer_form`, and is how it is asked from then on.
+        A server that refuses to hold its answers to a schema is asked for its shape without bounds, for any JSON
+        object, then for free text; what it took is `answer_form`, and is how it is asked from then on.
         """
         return run_to_end(
             self.agenerate(
@@ -210,7 +213,7 @@ class OpenAIServer(Model):
         """`generate` for those who have an event loop of their own."""
         asked = [as_messages(conversation) for conversation in conversations]
         check(max_tokens >= 1, f"max_tokens must be at least 1, not {max_tokens}")
-        _check_schema(answer_schema)
+        check_schema(answer_schema)
         options = {"model": self.model, **_options(temperature, top_logprobs, seed)}
         answers: dict[int, Answer] = {}
         todo = iter(enumerate(asked))
@@ -242,8 +245,14 @@ class OpenAIServer(Model):
             self._client.raise_if_hopeless(reply.fault, "chat")
             return Answer(None, failure=reply.fault.reason, retries=reply.retries)
         if wish.form is not None:
-            self.answer_form = max(wish.form, self.answer_form or wish.form, key=_FORMS.index)
+            self._remember_form(wish.form, wish.refused_form)
         return self._read(reply.body, wish, reply.retries)
+
+    def _remember_form(self, form: str, refusal: str | None) -> None:
+        known = self.answer_form or FORMS[0]
+        self.answer_form = max(form, known, key=FORMS.index)
+        if self.answer_form != known and self._announce is not None:
+            self._announce(f"{self.name} {loosened(self.answer_form, refusal)}")
 
     def _read(self, body: Any, wish: _Wish, retries: int) -> Answer:
         try:
@@ -313,7 +322,8 @@ class _Wish:
         self.limit = limit
         self.max_tokens = max_tokens
         self.schema = schema
-        self.form = None if schema is None else known_form or _FORMS[0]
+        self.form = None if schema is None else known_form or FORMS[0]
+        self.refused_form: str | None = None
         self.wants_logprobs = "logprobs" in options
         self.wants_alternatives = "top_logprobs" in options
         self.switched = False
@@ -324,18 +334,22 @@ class _Wish:
         return {**self.options, self.limit: self.max_tokens, **self._response_format()}
 
     def _response_format(self) -> dict[str, Any]:
-        if self.form == "json_schema":
-            named = {"name": "answer", "schema": self.schema, "strict": True}
-            return {"response_format": {"type": "json_schema", "json_schema": named}}
-        return {"response_format": {"type": "json_object"}} if self.form == "json_object" else {}
+        if self.schema is None or self.form == "free":
+            return {}
+        if self.form == "json_object":
+            return {"response_format": {"type": "json_object"}}
+        held = self.schema if self.form == "json_schema" else shape(self.schema)
+        named = {"name": "answer", "schema": held, "strict": True}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
 
     def mend(self, fault: Fault) -> bool:
         """Ask otherwise, once each way, where the server objects to how it was asked.
 
         A server that objects to log-probabilities together with a form keeps the former: they are what it is asked for.
         """
-        if self._objects_to_form(fault):
-            return self._loosen()
+        if self.schema is not None and self.form is not None and self._objects_to_form(fault):
+            self.form, self.refused_form = next_form(self.form, self.schema), fault.reason
+            return True
         if not self.switched and _objects_to(fault, self.limit) and _UNKNOWN_PARAMETER.search(fault.reason):
             self.switched, self.limit = True, _OTHER_LIMIT[self.limit]
             return True
@@ -347,17 +361,12 @@ class _Wish:
 
     def _objects_to_form(self, fault: Fault) -> bool:
         """By name; or to something that it does not name, and that is not in every other request too."""
-        if self.form in (None, "free") or fault.status not in _REFUSING:
+        if self.form == "free" or fault.status not in (*_REFUSING, *_FAILING):
             return False
-        if _objects_to(fault, *_FORM_WORDS):
+        if REFUSED_FORM.search(f"{fault.parameter} {fault.reason}"):
             return True
-        named = _objects_to(fault, self.limit, *_LOGPROBS) or "image" in fault.reason.lower()
-        return not named and _UNKNOWN_PARAMETER.search(fault.reason) is not None
-
-    def _loosen(self) -> bool:
-        assert self.form is not None
-        self.form = _FORMS[_FORMS.index(self.form) + 1]
-        return True
+        named = fault.parameter or _objects_to(fault, self.limit, *_LOGPROBS) or "image" in fault.reason.lower()
+        return not named and fault.status in _REFUSING and _UNKNOWN_PARAMETER.search(fault.reason) is not None
 
 
 def _options(temperature: float, top_logprobs: int | None, seed: int) -> dict[str, Any]:
@@ -370,16 +379,6 @@ def _options(temperature: float, top_logprobs: int | None, seed: int) -> dict[st
     return {**plain, "logprobs": True, **alternatives}
 
 
-def _check_schema(schema: Any) -> None:
-    if schema is None:
-        return
-    try:
-        json.dumps(schema, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"answer_schema cannot be written as JSON: {error}") from error
-    check(isinstance(schema, Mapping), f"answer_schema is a JSON Schema as a mapping, not {type(schema).__name__}")
-
-
 def _check_top(top_logprobs: int) -> None:
     limits = f"0 to {MAX_TOP_LOGPROBS} for an OpenAI-compatible server"
     check(0 <= top_logprobs <= MAX_TOP_LOGPROBS, f"top_logprobs must be {limits}, not {top_logprobs}")
@@ -388,4 +387,4 @@ def _check_top(top_logprobs: int) -> None:
 def _objects_to(fault: Fault, *parameters: str) -> bool:
     """Whether a server refuses a request because of one of its parameters."""
     said = f"{fault.parameter} {fault.reason}"
-    return fault.status in _REFUSING and any(re.search(rf"\b{p}\b", said) for p in parameters)
+    return fault.status in _REFUSING and any(re.search(rf"\b{p}\b", said, re.I) for p in parameters)

@@ -56,7 +56,9 @@ def _open_lerobot(name: ModelName, options: ModelOptions) -> Model:
 def _open_openai(name: ModelName, options: ModelOptions) -> Model:
     from howsure.models.openai_server import OpenAIServer
 
-    return OpenAIServer(name.target, base_url=options.base_url, concurrency=options.concurrency)
+    return OpenAIServer(
+        name.target, base_url=options.base_url, concurrency=options.concurrency, announce=options.announce
+    )
 
 
 def _open_gemini(name: ModelName, options: ModelOptions) -> Model:

@@ -28,13 +28,13 @@ Send = Callable[[], Awaitable[Any]]
 """One request through the vendor's SDK, which gives the raw response."""
 
 
-def _trust() -> Any:
+def trusted_certificates() -> Any:
     """The certificates that this machine trusts, read once: that takes 20 ms and more, the rest of a client 1 ms."""
-    return _trust_as_told(*(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    return _certificates_as_told(*(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
 
 @functools.lru_cache(maxsize=4)
-def _trust_as_told(*told: str | None) -> Any:
+def _certificates_as_told(*told: str | None) -> Any:
     import httpx2
 
     return httpx2.create_ssl_context()
@@ -79,7 +79,7 @@ class ServerClient:
         # Retries are ours, so that they are counted, and so that a broken body is retried too.
         timeout = openai.Timeout(self.timeout_s, connect=min(self.timeout_s, MAX_CONNECT_S))
         hooks = {"response": [bounded(self.max_answer_bytes)]}
-        http_client = openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks, verify=_trust())
+        http_client = openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks, verify=trusted_certificates())
         with quiet_log(self.endpoint):
             async with openai.AsyncOpenAI(
                 api_key=key,
