@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from howsure.errors import InputError
+from howsure.errors import InputError, RunMismatch
 from howsure.studies.trust.coherent import coherent
-from scripted import Scorer
+from scripted import Scorer, Writer, action_json, verbalized_json
 
 pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
 
@@ -58,6 +58,26 @@ def test_on_paper(tmp_path: Path, sets: dict[str, Path]) -> None:
         assert sample.result["trust_T"] == pytest.approx((whole - 0.5) / whole, abs=1e-12)
     assert found.summary["trust"]["value"] == pytest.approx((whole - 0.5) / whole, abs=1e-9)
     assert len({(s.result["agent_x"], s.result["agent_y"]) for s in found.samples}) == 3, "along the shortest way"
+
+
+@pytest.mark.parametrize("option", [{"temperature": 0.5}, {"top_logprobs": 5}, {"max_tokens": 9}])
+def test_another_way_of_asking_is_another_run(tmp_path: Path, sets: dict[str, Path], option: dict[str, Any]) -> None:
+    model = Writer(lambda messages, number: action_json("down"))
+    found = coherent("walls", model, evidence="logprobs", view="text", out=tmp_path / "run", states=2, **sets)
+    assert found.summary["coverage"]["text"] == "scored 2 of 2"
+    with pytest.raises(RunMismatch, match=next(iter(option))):
+        coherent("walls", model, evidence="logprobs", view="text", out=tmp_path / "run", states=2, **sets, **option)
+
+
+def test_verbalized_probabilities_make_a_joint_too(tmp_path: Path, sets: dict[str, Path]) -> None:
+    def write(messages: Any, number: int) -> str:
+        return verbalized_json([1, 0, 0, 0] if "the lamp" in messages[-1].content else [0, 1, 0, 0])
+
+    model = Writer(write)
+    found = coherent("walls", model, evidence="verbalized", view="text", out=tmp_path / "run", states=1, **sets)
+    assert found.samples[0].result["entropy_H_X"] == pytest.approx(1.0)
+    assert found.samples[0].result["information_S_bits"] == pytest.approx(0.0)
+    assert found.samples[0].result["trust_T"] == pytest.approx(0.0)
 
 
 def test_a_pair_without_a_distribution_is_missing(tmp_path: Path, sets: dict[str, Path]) -> None:

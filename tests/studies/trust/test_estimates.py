@@ -287,7 +287,8 @@ def test_blocks_of_independent_steps_give_the_same_interval() -> None:
     rng = np.random.default_rng(0)
     bits = rng.uniform([2, 1, 0], [3, 2.4, 1.6], size=(9_000, 3))
     table = Steps(("a",), np.zeros(9_000, dtype=np.int64), bits, ("",), np.zeros((9_000, 3), dtype=np.uint16),
-                  np.full(9_000, np.nan), np.full(9_000, np.nan), np.full(9_000, np.nan))  # fmt: skip
+                  np.full(9_000, np.nan), np.full(9_000, np.nan), np.full(9_000, np.nan),
+                  np.zeros(9_000, dtype=np.int64))  # fmt: skip
     found = summarise(table, seed=0)["trust"]
     assert found["drawn"] == "3 neighbouring steps"
     h_x, h_xs, h_xls = bits.T
@@ -362,3 +363,27 @@ def test_the_summary_of_steps_judges_their_actions() -> None:
     assert found["sureness"]["agreement"]["of"] == 8
     assert found["sureness"]["not_judged"] == 4
     assert any("not judged" in note and note.endswith(": 4") for note in found["notes"])
+
+
+def test_copies_of_an_episode_are_drawn_as_one() -> None:
+    """Three episodes word for word alike are one: their spread says nothing, and must not come out as certainty."""
+    bits = [(2.1, 1.4, 1.1), (2.3, 1.2, 0.7), (1.9, 1.5, 1.0)]
+    copies = [
+        Step(str(e), i, *row, first_asked=i, first_episode=1, on_shortest_path=i == 1)
+        for e in (1, 2, 3)
+        for i, row in enumerate(bits, 1)
+    ]
+    found = trust_summary(copies, seed=0)
+    alone = trust_summary(copies[:3], seed=0)
+    assert (found["trust"]["drawn"], found["trust"]["drawn_count"]) == ("different step", 3)
+    assert found["trust"]["fieller"]["shape"] == alone["trust"]["fieller"]["shape"]
+    assert found["sureness"]["agreement"]["low"] < 1 / 3 < found["sureness"]["agreement"]["high"]
+    assert any("copies of one" in note for note in found["notes"])
+    # One that went another way at its last step is an episode of its own.
+    other = [
+        msgspec.structs.replace(row, first_episode=3 if row.episode == "3" and row.step == 3 else 1) for row in copies
+    ]
+    assert (trust_summary(other, seed=0)["trust"]["drawn"], trust_summary(other, seed=0)["trust"]["drawn_count"]) == (
+        "episode",
+        2,
+    )

@@ -14,6 +14,7 @@ from howsure.studies.trust.knowledge import (
     read_sets,
     repeats,
     sentence_from_feedback,
+    summary_of,
     take_up,
 )
 
@@ -32,12 +33,25 @@ def test_a_file_of_json(tmp_path: Path) -> None:
     assert read_knowledge(path) == ["The kitchen is north.", "Beds block."]
 
 
+def test_sentences_are_lines(tmp_path: Path) -> None:
+    """Whatever they came as, they are read back from a file of lines as they are."""
+    path = tmp_path / "s.json"
+    path.write_text('["# one\\nline", "- * two", "3) three", "#"]', "utf-8")
+    found = read_knowledge(path)
+    assert found == ["one line", "two", "three"]
+    path.write_text("\n".join(found), "utf-8")
+    assert read_knowledge(path) == found
+    assert one_sentence("# 1. First. Second.") == "First."
+
+
 def test_sets_of_sentences(tmp_path: Path) -> None:
     path = tmp_path / "sets.txt"
     path.write_text("- One.\n- Two.\n\n-\n\n# nothing but a remark\nThree.\n", "utf-8")
     assert read_sets(path) == [["One.", "Two."], [], ["Three."]]
     path.write_text('[["One."], []]', "utf-8")
     assert read_sets(path) == [["One."], []]
+    path.write_text('[["- One\\nline."], [" "]]', "utf-8")
+    assert read_sets(path) == [["One line."], []]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +89,15 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         ("목표는 빨간 공으로 가세요 입니다", "빨간 공으로 가세요", True),
         ("任务是走到红球那里。", "走到红球", True),
         ("goal", "go", False),
+        ("Then go!", "go", True),
+        ("go_to_the_red_ball", "go to the red ball", True),
+        ("goToTheRedBall", "go to the red ball", True),
+        ("ＧＯ to the red ball", "go to the red ball", True),
+        ("g\u200bo to\u200bthe red ball", "go to the red ball", True),
+        ("walk to the cafe\u0301 door", "to the caf\u00e9 door", True),
+        ("one two three four five six", "zero one two three four five six seven", True),
+        ("one two three four five", "zero one two three four five six seven", False),
+        ("one two three four five seven", "zero one two three four five six seven", False),
         ("anything", "", False),
         ("anything", "  ", False),
     ],
@@ -126,6 +149,13 @@ def test_feedback_becomes_one_sentence() -> None:
         "feedback, worded by the model",
     )
     assert "careful, the carpet is slow!!" in model.asked[0]
+
+
+def test_a_summary_is_at_most_five_sentences() -> None:
+    model = Words("\n".join(f"- Fact {i}. And more." for i in range(9)))
+    assert summary_of(model, ["At (1, 1), up: A wall stopped you."]) == [f"Fact {i}." for i in range(5)]
+    assert "At (1, 1), up: A wall stopped you." in model.asked[0]
+    assert summary_of(Words(None), ["a fact"]) == []
 
 
 def test_feedback_in_the_users_words_where_the_model_gives_none() -> None:

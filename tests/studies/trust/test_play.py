@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import howsure
-from howsure.errors import InputError, MissingCapability, RunMismatch
+from howsure.errors import InputError, MissingCapability, RunDamaged, RunMismatch
 from howsure.studies.trust import Told, trust
+from howsure.studies.trust.logs import analyse
 from howsure.studies.trust.prompts import NEUTRAL
 from howsure.studies.trust.table import columns
 from howsure.studies.trust.world import SHIPPED_MAPS
@@ -158,6 +159,69 @@ def test_no_prompt_of_a_long_episode_leaks(tmp_path: Path, grounding: Path, evid
         assert len({json.dumps(options) for _, options in steps[step : step + 3]}) == 1
 
 
+class Wordy(Writer):
+    """Words feedback with the feedback itself, so that it is the check that keeps things out, and not the model."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            lambda messages, number: (
+                messages[0].content.rpartition("said: ")[2] if len(messages) == 1 else action_json("down")
+            )
+        )
+
+
+def test_an_instruction_never_comes_back_as_knowledge(tmp_path: Path, grounding: Path) -> None:
+    """Neither the one to come, when it comes, nor the one before, nor one that the model would only word anew."""
+    changed = "now dance around the marble fountain twice"
+    said = {
+        1: Told(feedback=f"Later you will {changed}."),
+        2: Told(instruction=changed),
+        3: Told(feedback=f"Before that you had to {SECRET}."),
+        4: Told(feedback=f"I said: {changed.replace(' ', '_').upper()}!"),
+        5: Told(feedback="The fountain is wet."),
+    }
+    model = Wordy()
+    found = trust(
+        "walls", model, evidence="logprobs", view="text", instruction=SECRET, grounding=grounding, max_steps=7,
+        listen=lambda episode: said.get(episode.steps, Told()), out=tmp_path / "run",
+    )  # fmt: skip
+    known = [
+        next(m.content for m in one if m.role == "system") for one in model.asked if condition_of(one) == "X|S"
+    ]  # fmt: skip
+    assert "Later you will" in known[1], "nobody can know that this will be the instruction"
+    assert "Later you will" not in known[2]
+    assert "The fountain is wet." in known[-1]
+    for text in known[2:]:
+        assert changed.casefold() not in text.casefold().replace("_", " ")
+        assert SECRET not in text
+    worded = [one[0].content for one in model.asked if len(one) == 1]
+    assert len(worded) == 2, "what repeats an instruction is not even shown to the model"
+    refused = [one for sample in found.samples for one in sample.result["learned"] if "refused" in one]
+    assert len(refused) == 2
+    assert "2 new sentences of knowledge repeat the instruction" in " ".join(found.summary["notes"])
+
+
+def test_blank_words_are_none(tmp_path: Path, grounding: Path) -> None:
+    model = Wordy()
+    found = trust(
+        "walls", model, evidence="logprobs", view="text", instruction=SECRET, grounding=grounding, max_steps=2,
+        listen=lambda episode: Told(feedback="  ", instruction="\n"), out=tmp_path / "run",
+    )  # fmt: skip
+    assert [sample.result["told"] for sample in found.samples] == [{}, {}]
+    assert [sample.result["instruction"] for sample in found.samples] == [SECRET] * 2
+    assert all(len(one) == 2 for one in model.asked), "no feedback, no sentence"
+
+
+def test_notes_stay_until_there_are_new_ones(tmp_path: Path, grounding: Path) -> None:
+    memory = {"task_process": {"status": "half way"}, "previous_action": "move up"}
+    model = Writer(
+        lambda messages, number: action_json("down", memory=memory) if number < 3 else action_json("down")
+    )  # fmt: skip
+    trust("walls", model, evidence="logprobs", view="text", grounding=grounding, max_steps=3, out=tmp_path / "run")
+    told = [one[0].content for one in model.asked if condition_of(one) == "X|L,S"]
+    assert ["half way" in one for one in told] == [False, True, True]
+
+
 def test_a_grounding_that_holds_the_instruction_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "g.txt"
     path.write_text(f"A fact.\nYou have to {SECRET}.\n")
@@ -274,6 +338,47 @@ def test_what_cannot_be_asked_is_refused_before_any_work(tmp_path: Path) -> None
     assert not (tmp_path / "run").exists()
 
 
+def test_what_answers_are_drawn_with(tmp_path: Path) -> None:
+    """The run's seed decides, every step draws anew, the three conditions alike, and a retry draws again."""
+
+    def seeds(seed: int, out: str) -> list[int]:
+        model = Writer(lambda messages, number: "no JSON here")
+        trust(
+            "walls", model, evidence="verbalized", view="text", temperature=0.7, max_tokens=99, max_steps=2, seed=seed,
+            out=tmp_path / out,
+        )  # fmt: skip
+        assert {(one["temperature"], one["max_tokens"]) for one in model.options} == {(0.7, 99)}
+        return [one["seed"] for one in model.options]
+
+    first = seeds(5, "a")
+    assert len(first) == 2 * 4 * 3
+    assert [len(set(first[i : i + 3])) for i in range(0, 24, 3)] == [1] * 8
+    assert len(set(first)) == 8
+    assert seeds(5, "b") == first
+    assert not set(seeds(6, "c")) & set(first)
+
+
+def test_an_answer_that_failed_is_not_asked_for_again(tmp_path: Path) -> None:
+    model = Writer(lambda messages, number: None)
+    found = trust("walls", model, evidence="verbalized", view="text", max_steps=1, out=tmp_path / "run")
+    assert len(model.asked) == 3, "the back end has tried as often as it makes sense"
+    assert found.samples[0].reason == "no_answer"
+
+
+def test_every_allowed_action_impossible_is_missing(tmp_path: Path) -> None:
+    model = Scorer(lambda condition, text: [-math.inf] * 4)
+    found = trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", max_steps=1)
+    assert found.samples[0].reason == "no_allowed_action"
+    assert found.samples[0].result["action"] is None
+
+
+def test_the_mass_of_the_actions(tmp_path: Path) -> None:
+    model = Scorer(lambda condition, text: [math.log(0.03), math.log(0.01), -math.inf, -math.inf])
+    found = trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", max_steps=1)
+    assert found.samples[0].result["conditions"]["X"]["allowed_mass"] == pytest.approx(0.04)
+    assert any("4.00% of its probability" in note for note in found.summary["notes"])
+
+
 # -- runs ---------------------------------------------------------------------------------------------------------
 
 
@@ -327,6 +432,46 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path: Path, grounding: Path)
     assert whole.summary == howsure.Run(tmp_path / "torn").summary
 
 
+def test_a_run_is_taken_up_with_knowledge_that_looks_like_a_remark(tmp_path: Path) -> None:
+    """What an episode knew is read back from its file: bullets, signs of comments and line breaks must not matter."""
+    path = tmp_path / "g.json"
+    path.write_text(json.dumps(["# The floor\nis clean.", "- - Doors creak.", "1) Beds block."]))
+    said = {0: Told(feedback="# mind the carpet"), 1: Told(feedback="* mind the step")}
+
+    def play(out: str, stop: int | None = None) -> Any:
+        def on_step(sample: Any) -> None:
+            if sample.index == stop:
+                raise Stops
+
+        upwards = Scorer(lambda condition, text: [0.0, -9.0, -9.0, -9.0])
+        return trust(
+            "walls", upwards, grounding=path, episodes=2, carry=True, max_steps=3, out=tmp_path / out, on_step=on_step,
+            listen=lambda episode: said.get(episode.steps, Told()),
+        )  # fmt: skip
+
+    play("whole")
+    with pytest.raises(Stops):
+        play("torn", stop=3)
+    play("torn")
+    for name in ("samples.jsonl", "steps.csv", "summary.json", "grounding/episode-2.txt"):
+        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    lines = (tmp_path / "whole" / "grounding" / "episode-1.txt").read_text().splitlines()
+    assert lines[1:6] == ["The floor is clean.", "Doors creak.", "Beds block.", "mind the carpet", "mind the step"]
+
+
+def test_a_world_that_changed_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Stops):
+        trust("home", Scorer(table), out=tmp_path / "run", max_steps=3, on_step=_stop)
+    lines = (tmp_path / "run" / "samples.jsonl").read_text()
+    (tmp_path / "run" / "samples.jsonl").write_text(lines.replace('"agent_x":1', '"agent_x":2'))
+    with pytest.raises(RunDamaged, match=r"recorded at \(2, 4\), and the world is at \(1, 4\)"):
+        trust("home", Scorer(table), out=tmp_path / "run", max_steps=3)
+
+
+def _stop(sample: Any) -> None:
+    raise Stops
+
+
 def test_the_same_twice_gives_the_same_table_and_other_options_another_run(tmp_path: Path) -> None:
     for name in ("a", "b"):
         trust("home", Scorer(table), out=tmp_path / name, max_steps=4, act="sample")
@@ -347,3 +492,39 @@ def test_frames_and_replay(tmp_path: Path) -> None:
         first = replay.convert("RGB").copy()
         replay.seek(2)
         assert replay.convert("RGB").tobytes() != first.tobytes()
+
+
+def test_episodes_differ_by_seed_and_copies_are_known(tmp_path: Path) -> None:
+    """Equal episodes are told as copies in the run and in its log alike; drawn actions make them different."""
+    found = trust("home", Scorer(table), out=tmp_path / "a", max_steps=3, episodes=3)
+    assert [sample.result["first_episode"] for sample in found.samples] == [1] * 9
+    assert found.summary["trust"]["drawn"] == "different step"
+    assert any("2 of 3 episodes asked word for word" in note for note in found.summary["notes"])
+    log = analyse([tmp_path / "a" / "steps.csv"]).summary
+    for part in ("trust", "mean_entropy_bits", "sureness", "episodes"):
+        assert log[part] == found.summary[part], part
+    drawn = trust("home", Scorer(table), out=tmp_path / "b", max_steps=6, episodes=3, act="sample")
+    assert drawn.summary["trust"]["drawn"] == "episode"
+    first = {s.result["step"]: s.result["action"] for s in drawn.samples if s.result["episode"] == 1}
+    assert any(s.result["action"] != first[s.result["step"]] for s in drawn.samples)
+    another = trust("home", Scorer(table), out=tmp_path / "c", max_steps=6, act="sample", seed=1)
+    assert any(s.result["action"] != first[s.result["step"]] for s in another.samples)
+    rooms = trust("MiniGrid-FourRooms-v0", Scorer(table), out=tmp_path / "d", max_steps=1, episodes=4)
+    assert len({(s.result["agent_x"], s.result["agent_y"]) for s in rooms.samples}) > 1
+
+
+def test_an_episode_ends_at_the_goal(tmp_path: Path) -> None:
+    """Twice right and twice down through the 5×5 room with its walls; what was allowed beyond is not played."""
+
+    def first_right(condition: str, text: str) -> list[float]:
+        way = 3 if "x=1" in text or "x=2" in text else 1
+        return [0.0 if i == way else -9.0 for i in range(4)]
+
+    found = trust("MiniGrid-Empty-5x5-v0", Scorer(first_right), out=tmp_path / "run", max_steps=50, episodes=2)
+    assert [sample.result["step"] for sample in found.samples] == [1, 2, 3, 4] * 2
+    assert found.samples[3].result["reached"] is True
+    assert found.summary["episodes_reached"] == {"count": 2, "of": 2}
+    assert [sample.result["timestamp"] for sample in found.samples[:2]] == [
+        "2000-01-01T00:00:01",
+        "2000-01-01T00:00:02",
+    ]

@@ -33,6 +33,10 @@ from howsure.studies.trust.world import World
 PathLike = str | os.PathLike[str]
 
 
+ASKED_WITH = ("evidence", "view", "max_tokens", "temperature", "top_logprobs")
+"""The options of `prepare` that an answer depends on; the others are about episodes."""
+
+
 class Asking(NamedTuple):
     """The sets that every pair is taken from, and how many states of the world they are asked in."""
 
@@ -89,7 +93,7 @@ def carry_out(
     prepared: Prepared, asking: Asking, *, out: PathLike, seed: int = 0, progress: Progress | None = None
 ) -> Result:
     check_seed(seed)
-    options = {name: prepared.options[name] for name in ("evidence", "view")}
+    options = {name: prepared.options[name] for name in ASKED_WITH if name in prepared.options}
     identity = Identity(
         study="trust coherent",
         options=options | {"states": asking.states, "sets": asking.digest()},

@@ -21,7 +21,15 @@ from typing import BinaryIO, NamedTuple
 from howsure.errors import InputError
 
 ENTROPY_COLUMNS = ("entropy_H_X", "entropy_H_X_given_S", "entropy_H_X_given_LS")
-OTHER_COLUMNS = ("step", "episode", "trust_T", "action_probability", "on_shortest_path")
+OTHER_COLUMNS = (
+    "step",
+    "episode",
+    "trust_T",
+    "action_probability",
+    "on_shortest_path",
+    "first_asked",
+    "first_episode",
+)
 DELIMITERS = (",", ";", "\t")
 LONGEST_LINE_BYTES = 16_000_000
 BLOCK_BYTES = 1 << 18

@@ -31,7 +31,7 @@ from howsure.studies.trust.csv_lines import (
     read_header,
     read_rows,
 )
-from howsure.studies.trust.steps import Array, Codes, Reasons, Steps
+from howsure.studies.trust.steps import Array, Codes, Reasons, Steps, originals
 
 EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN = "empty_field", "unreadable", "impossible", "no_column"
 REASONS = ("", EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN, TOO_FEW, TOO_MANY, TORN, OPEN_QUOTE, BAD_QUOTES)
@@ -72,6 +72,7 @@ KINDS = {
     "trust_T": Kind(-sys.float_info.max, sys.float_info.max, "a trust (a finite number)"),
     "step": Kind(-(2.0**53), 2.0**53, "the number of a step"),
     "first_asked": Kind(-(2.0**53), 2.0**53, "the number of a step"),
+    "first_episode": Kind(-(2.0**53), 2.0**53, "the number of an episode"),
     "action_probability": Kind(0.0, 1.0, "a probability (0 to 1)"),
     "on_shortest_path": Kind(
         0.0, 1.0, "a yes or no (1 or 0)", True, {"true": "1", "false": "0", "yes": "1", "no": "0"}
@@ -218,6 +219,7 @@ class _Table:
             numbers["action_probability"],
             numbers["on_shortest_path"],
             numbers["first_asked"],
+            originals(episodes, codes, numbers["first_episode"]),
         )
         lines = np.concatenate([np.empty(0, dtype=np.int64), *(part.lines for part in self.portions)])
         missing = tuple(column for column in ENTROPY_COLUMNS if column not in self.header.places)

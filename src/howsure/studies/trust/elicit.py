@@ -63,8 +63,12 @@ class Elicitor(Protocol):
 
     name: str
     form: Form
+    most_calls: int
+    """How often one prompt may be asked."""
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Reading]: ...
+    def ask(self, prompts: Sequence[Prompt], seed: int = 0) -> list[Reading]:
+        """A reading for each prompt; `seed` is what answers are drawn with where they are drawn by chance."""
+        ...
 
 
 def usual_evidence(model: Model) -> str:
@@ -84,7 +88,6 @@ def elicitor(
     top_logprobs: int = 10,
     max_tokens: int | None = None,
     temperature: float = 0.0,
-    seed: int = 0,
 ) -> Elicitor:
     """The way of asking by its name; raises in one sentence where the model cannot be asked so."""
     if evidence == "scored":
@@ -93,7 +96,7 @@ def elicitor(
     if evidence not in EVIDENCE:
         raise InputError(f"--evidence must be {', '.join(EVIDENCE)}, not {evidence!r}")
     model.require(Capability.GENERATE, f"--evidence {evidence}")
-    how = Writing(model, max_tokens or (256 if evidence == "logprobs" else 512), temperature, seed)
+    how = Writing(model, max_tokens or (256 if evidence == "logprobs" else 512), temperature)
     if evidence == "logprobs":
         return ByLogprobs(how, tuple(actions), top_logprobs)
     return ByWord(how)
@@ -106,6 +109,7 @@ class Scored:
     """Exact probabilities of the allowed actions, all prompts in one batch, equal prompts once."""
 
     name = "scored"
+    most_calls = 1
 
     def __init__(self, model: Model, actions: tuple[str, ...]) -> None:
         self.model = model
@@ -116,7 +120,7 @@ class Scored:
         )
         self._known: dict[tuple[ScoreItem, ...], dict[ScoreItem, Reading]] = {}
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:
+    def ask(self, prompts: Sequence[Prompt], seed: int = 0) -> list[Reading]:
         distinct = tuple(self.items(prompts))
         found = self._known.get(distinct)
         if found is None:
@@ -175,15 +179,14 @@ class Writing(msgspec.Struct, frozen=True):
     model: Model
     max_tokens: int
     temperature: float
-    seed: int
 
-    def answers(self, prompts: Sequence[Prompt], top: int | None, schema: Mapping[str, Any]) -> list[Answer]:
+    def answers(self, prompts: Sequence[Prompt], top: int | None, schema: Mapping[str, Any], seed: int) -> list[Answer]:
         return self.model.generate(
             [list(prompt.messages) for prompt in prompts],
             max_tokens=self.max_tokens,
             temperature=self.temperature,
             top_logprobs=top,
-            seed=self.seed,
+            seed=seed,
             answer_schema=schema,
         )
 
@@ -192,6 +195,7 @@ class ByLogprobs:
     """The action inside a JSON answer, with what the log-probabilities of its tokens tell."""
 
     name = "logprobs"
+    most_calls = 1
 
     def __init__(self, how: Writing, actions: tuple[str, ...], top: int) -> None:
         self.how = how
@@ -205,8 +209,8 @@ class ByLogprobs:
             f"Which action do you take? Answer in JSON, with one of: {', '.join(actions)}.",
         )
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:
-        return [self._read(answer) for answer in self.how.answers(prompts, self.top, self.schema)]
+    def ask(self, prompts: Sequence[Prompt], seed: int = 0) -> list[Reading]:
+        return [self._read(answer) for answer in self.how.answers(prompts, self.top, self.schema, seed)]
 
     def _read(self, answer: Answer) -> Reading:
         found = read_action(answer, self.actions, canonical)
@@ -230,6 +234,7 @@ class ByWord:
     """The probabilities that the model writes down; an answer that is no JSON is asked for again."""
 
     name = "verbalized"
+    most_calls = 1 + MOST_RETRIES
 
     def __init__(self, how: Writing) -> None:
         self.how = how
@@ -243,15 +248,16 @@ class ByWord:
             "How likely is each direction for your next three steps? Answer in JSON.",
         )
 
-    def ask(self, prompts: Sequence[Prompt]) -> list[Reading]:
-        answers = self.how.answers(prompts, None, VERBALIZED_SCHEMA)
+    def ask(self, prompts: Sequence[Prompt], seed: int = 0) -> list[Reading]:
+        answers = self.how.answers(prompts, None, VERBALIZED_SCHEMA, seed)
         found = [read_verbalized(answer.text) for answer in answers]
         retries = [0] * len(prompts)
-        for _ in range(MOST_RETRIES):
+        for attempt in range(1, MOST_RETRIES + 1):
             again = [i for i, one in enumerate(found) if one.reason is not None and answers[i].failure is None]
             if not again:
                 break
-            fresh = self.how.answers([_insisting(prompts[i]) for i in again], None, VERBALIZED_SCHEMA)
+            insisting = [_insisting(prompts[i]) for i in again]
+            fresh = self.how.answers(insisting, None, VERBALIZED_SCHEMA, seed + attempt)
             for i, answer in zip(again, fresh, strict=True):
                 answers[i], found[i], retries[i] = answer, read_verbalized(answer.text), retries[i] + 1
         return [_by_word(*one) for one in zip(answers, found, retries, strict=True)]

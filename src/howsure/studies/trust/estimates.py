@@ -47,7 +47,7 @@ def summarise(
     """All figures of these steps, as data; docs/trust.md explains each of them."""
     table = steps if isinstance(steps, Steps) else Steps.of(steps)
     complete = table.complete
-    bits, drawn = table.bits[complete], units(table.episode[complete], table.first_asked[complete])
+    bits, drawn = table.bits[complete], units(table.original[complete], table.first_asked[complete])
     return {
         "rows": share(int(complete.sum()), len(table), level),
         "missing": _missing(table, complete),
@@ -177,7 +177,7 @@ def part(
     """The figures of some of the rows by themselves."""
     kept = rows[complete[rows]]
     bits = table.bits[kept]
-    drawn = units(table.episode[kept], table.first_asked[kept], MOST_UNITS_IN_A_PART)
+    drawn = units(table.original[kept], table.first_asked[kept], MOST_UNITS_IN_A_PART)
     means = bits.mean(axis=0).tolist() if len(bits) else [None] * 3
     return {
         "rows": len(rows),
@@ -217,10 +217,11 @@ def _doubt(entry: dict[str, Any]) -> dict[str, Any]:
 
 def remarks(found: dict[str, Any]) -> list[str]:
     """What a reader of the figures must know."""
-    return [*_about_trust(found["trust"]), *_about_episodes(found), *_about_sureness(found["sureness"])]
+    alike = found["episode_count"] > 1
+    return [*_about_trust(found["trust"], alike), *_about_episodes(found), *_about_sureness(found["sureness"])]
 
 
-def _about_trust(trust: dict[str, Any]) -> Iterator[str]:
+def _about_trust(trust: dict[str, Any], alike: bool) -> Iterator[str]:
     if not trust["identified"]:
         yield f"trust T is not identified: {trust['reason']}"
     elif trust["reason"] is not None:
@@ -231,9 +232,10 @@ def _about_trust(trust: dict[str, Any]) -> Iterator[str]:
             "was lost, and not a share of what was gained"
         )
     if "episode" not in trust["drawn"] and trust["steps"] > 1:
+        of = "episodes that are copies of one" if alike else "one episode"
         yield (
-            "the complete rows are of one episode, and the steps of an episode hang together: the intervals take "
-            "them as independent, and are too narrow"
+            f"the complete rows are of {of}, and the steps of an episode hang together: the intervals take them as "
+            "independent, and are too narrow"
         )
     if trust["drawn"] == "episode" and 1 < trust["drawn_count"] < FEW_EPISODES:
         yield (

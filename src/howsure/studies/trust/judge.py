@@ -54,6 +54,7 @@ def to_step(sample: Sample) -> Step:
         action_probability=result["action_probability"],
         on_shortest_path=result["on_shortest_path"],
         first_asked=result["first_asked"],
+        first_episode=result["first_episode"],
     )
 
 
@@ -62,11 +63,20 @@ def _of_actions(samples: Sequence[Sample], seed: int) -> dict[str, Any]:
     rows = []
     for sample in samples:
         bare, known, told = (sample.result["conditions"][c.value].get("action_entropy_bits") for c in CONDITIONS)
-        first = sample.result["first_asked"]
-        rows.append(Step(str(sample.result["episode"]), None, bare, known, told, first_asked=first))
+        rows.append(
+            Step(
+                str(sample.result["episode"]),
+                None,
+                bare,
+                known,
+                told,
+                first_asked=sample.result["first_asked"],
+                first_episode=sample.result["first_episode"],
+            )
+        )
     table = Steps.of(rows)
     complete = table.complete
-    drawn = units(table.episode[complete], table.first_asked[complete])
+    drawn = units(table.original[complete], table.first_asked[complete])
     return {"trust_of_actions": estimate(table.bits[complete], drawn, level=LEVEL, resamples=2000, seed=seed)}
 
 
@@ -129,6 +139,13 @@ def _about_prompts(samples: Sequence[Sample]) -> Iterator[str]:
         yield (
             f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, and tell "
             "nothing new: --act sample leaves such places sooner"
+        )
+    latest = {sample.result["episode"]: sample.result["first_episode"] for sample in samples}
+    copies = sum(first != episode for episode, first in latest.items())
+    if copies:
+        yield (
+            f"{copies} of {len(latest)} episodes asked word for word what an earlier one had asked, and tell nothing "
+            "new: --act sample makes them different"
         )
 
 

@@ -8,6 +8,7 @@ would be measured against a leak.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -22,8 +23,10 @@ MOST_BYTES = 1 << 20
 MOST_SENTENCE_CHARACTERS = 300
 SHARED_WORDS = 6
 """So many words of the instruction in a row, in one sentence, are a repetition of it; fewer may be chance."""
+FEW_WORDS = 3
+"""From so many words on, they are looked for without the spaces between them too: `go_to_the_red_ball`."""
 
-_BULLET = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+)")
+_BULLET = re.compile(r"^(?:[-*•#]\s+|\d+[.)]\s+|#)+")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”»]?\s+")
 
 
@@ -33,7 +36,7 @@ def read_knowledge(path: str | Path) -> list[str]:
     if text.lstrip().startswith("["):
         return _from_json(text, path)
     lines = (line.strip() for line in text.splitlines())
-    return [clean for line in lines if not line.startswith("#") and (clean := _BULLET.sub("", line).strip())]
+    return [clean for line in lines if not line.startswith("#") and (clean := one_line(line))]
 
 
 def read_sets(path: str | Path) -> list[list[str]]:
@@ -44,11 +47,12 @@ def read_sets(path: str | Path) -> list[list[str]]:
     text = _read(Path(path))
     if text.lstrip().startswith("["):
         try:
-            return msgspec.json.decode(text, type=list[list[str]])
+            sets = msgspec.json.decode(text, type=list[list[str]])
         except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(f"{path} begins like JSON and is no list of lists of texts: {error}") from error
+        return [[clean for line in one if (clean := one_line(line))] for one in sets]
     blocks = [block.splitlines() for block in re.split(r"\n\s*\n", text) if block.strip()]
-    found = [[_BULLET.sub("", line.strip()) for line in block if not line.startswith("#")] for block in blocks]
+    found = [[one_line(line) for line in block if not line.strip().startswith("#")] for block in blocks]
     return [[line for line in block if line and line != "-"] for block in found if block]
 
 
@@ -68,7 +72,7 @@ def _read(path: Path) -> str:
 
 def _from_json(text: str, path: str | Path) -> list[str]:
     try:
-        return [one.strip() for one in msgspec.json.decode(text, type=list[str]) if one.strip()]
+        return [clean for one in msgspec.json.decode(text, type=list[str]) if (clean := one_line(one))]
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path} begins like JSON and is no list of texts: {error}") from error
 
@@ -103,19 +107,28 @@ def _holds_unspaced(line: str, told: str) -> bool:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.casefold().split()).strip(".。!！ ")
+    return " ".join(_folded(text).split()).strip(".。!！ ")
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+    return re.findall(r"[^\W_]+", _folded(text))
+
+
+def _folded(text: str) -> str:
+    """Without what the eye does not tell apart: case, wide and composed letters, characters of no width."""
+    usual = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in usual if unicodedata.category(char) != "Cf")
 
 
 def _holds(words: list[str], told: list[str]) -> bool:
     run = min(len(told), SHARED_WORDS)
-    if not run or len(words) < run:
+    if not run:
         return False
     runs = {tuple(told[i : i + run]) for i in range(len(told) - run + 1)}
-    return any(tuple(words[i : i + run]) in runs for i in range(len(words) - run + 1))
+    if run < FEW_WORDS:
+        return any(tuple(words[i : i + run]) in runs for i in range(len(words) - run + 1))
+    joined = "".join(words)
+    return any("".join(one) in joined for one in runs)
 
 
 # -- growing ------------------------------------------------------------------------------------------------------
@@ -133,17 +146,25 @@ class Learned(NamedTuple):
         return found if self.refused is None else found | {"refused": self.refused}
 
 
-def take_up(sentence: str, source: str, known: Sequence[str], told: Sequence[str | None]) -> Learned | None:
-    """A new sentence, checked; None where it says nothing, or nothing new."""
+def take_up(
+    sentence: str, source: str, known: Sequence[str], told: Sequence[str | None], whole: str = ""
+) -> Learned | None:
+    """A new sentence, checked with the `whole` text that it is from; None where it says nothing, or nothing new."""
     clean = one_sentence(sentence)
     if not clean or _words(clean) in [_words(one) for one in known]:
         return None
-    return Learned(clean, source, "repeats_instruction" if repeats(clean, told) else None)
+    held = any(repeats(text, told) for text in (clean, whole))
+    return Learned(clean, source, "repeats_instruction" if held else None)
+
+
+def one_line(text: str) -> str:
+    """A text as a line of a file of sentences, which is read again as it was written: no bullet, no comment's sign."""
+    return _BULLET.sub("", " ".join(text.split())).strip()
 
 
 def one_sentence(text: str) -> str:
     """The first sentence of a text, on one line and of bounded length."""
-    first = _SENTENCE_END.split(" ".join(text.split()), maxsplit=1)[0].strip("\"'«»“”` ")
+    first = one_line(_SENTENCE_END.split(one_line(text), maxsplit=1)[0].strip("\"'«»“”` "))
     return first if len(first) <= MOST_SENTENCE_CHARACTERS else first[: MOST_SENTENCE_CHARACTERS - 1] + "…"
 
 

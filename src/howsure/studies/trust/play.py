@@ -66,11 +66,14 @@ class Step(NamedTuple):
 class Episode:
     """An episode under way; what it knows can be asked for at any time."""
 
-    def __init__(self, ways: Ways, number: int, knowledge: Sequence[str]) -> None:
+    def __init__(self, ways: Ways, number: int, knowledge: Sequence[str], chains: dict[str, int] | None = None) -> None:
+        """`chains` are the episodes in which questions were first asked in the same order, shared by those of a run."""
         self.ways = ways
         self.number = number
         ways.world.reset(ways.seed + number - 1)
         self.instruction = ways.instruction or ways.world.mission
+        self.instructions = [self.instruction]
+        """Every one that was given so far: an earlier one must not come back as knowledge."""
         self.left_out = [one for one in knowledge if repeats(one, [self.instruction])]
         self.knowledge = [one for one in knowledge if one not in self.left_out]
         self.notes: str | None = None
@@ -81,19 +84,21 @@ class Episode:
         self.reached = False
         self.last: Sample | None = None
         self._asked: dict[str, int] = {}
+        self._chain = ""
+        self._chains = {} if chains is None else chains
 
     def step(self) -> Step:
         """One step, from looking to having acted."""
         learned: list[Learned] = []
-        told = Told() if self.ways.listen is None else self.ways.listen(self)
+        told = Told() if self.ways.listen is None else _said(self.ways.listen(self))
         if told.instruction is not None:
             self._change_instruction(told.instruction)
-        if told.feedback:
-            learned += self._learn(*sentence_from_feedback(self.ways.model, told.feedback))
+        if told.feedback is not None:
+            learned += self._hear(told.feedback)
         world, began = self.ways.world, self._now()
         picture, scene = self._look()
         prompts = self._prompts(scene)
-        readings = dict(zip(CONDITIONS, self.ways.elicitor.ask(list(prompts.values())), strict=True))
+        readings = dict(zip(CONDITIONS, self.ways.elicitor.ask(list(prompts.values()), self._seed()), strict=True))
         before, best = world.state(), world.best_actions()
         chosen = self._choose(readings[Condition.X_GIVEN_LS])
         effect = None if chosen is None else world.act(chosen)
@@ -107,7 +112,7 @@ class Episode:
             "left_out": list(self.left_out),
             "notes": notes,
             "asked": asked,
-            "first_asked": self._asked.setdefault(asked, self.steps + 1),
+            **self._first_asked(asked),
         }
         on_path = None if chosen is None or best.actions is None else chosen in best.actions
         result |= {
@@ -136,7 +141,7 @@ class Episode:
         for one in result["learned"]:
             if "refused" not in one:
                 self.knowledge.append(one["sentence"])
-        self._asked.setdefault(result["asked"], self.steps + 1)
+        self._first_asked(result["asked"])
         chosen = result["action"]
         effect = None if chosen is None else self.ways.world.act(chosen)
         self._go_on(chosen, effect, before, result["notes"])
@@ -181,8 +186,30 @@ class Episode:
         draw = np.random.default_rng([self.ways.seed, self.number, self.steps])
         return str(names[int(draw.choice(len(names), p=chances / chances.sum()))])
 
-    def _learn(self, sentence: str, source: str) -> list[Learned]:
-        found = take_up(sentence, source, self.knowledge, [self.instruction, self.notes])
+    def _seed(self) -> int:
+        """What answers are drawn with at this step, the same in all three conditions."""
+        return int(np.random.SeedSequence([self.ways.seed, self.number, self.steps]).generate_state(1)[0] >> 1)
+
+    def _first_asked(self, asked: str) -> dict[str, int]:
+        """The step of this episode that asked the same first, and the episode that first asked all of it up to here.
+
+        Where the action is drawn by chance, an episode that went as another did is one of its own all the same.
+        """
+        self._chain = hashlib.sha256(f"{self._chain}{asked}".encode()).hexdigest()
+        chains = {} if self.ways.sample_actions else self._chains
+        return {
+            "first_asked": self._asked.setdefault(asked, self.steps + 1),
+            "first_episode": chains.setdefault(self._chain, self.number),
+        }
+
+    def _hear(self, feedback: str) -> list[Learned]:
+        """Feedback as knowledge. What repeats the instruction is not worded anew: that would only hide it."""
+        if repeats(feedback, [*self.instructions, self.notes]):
+            return self._learn(feedback, "feedback, in the user's words", feedback)
+        return self._learn(*sentence_from_feedback(self.ways.model, feedback))
+
+    def _learn(self, sentence: str, source: str, whole: str = "") -> list[Learned]:
+        found = take_up(sentence, source, self.knowledge, [*self.instructions, self.notes], whole)
         if found is None:
             return []
         if found.refused is None:
@@ -192,6 +219,7 @@ class Episode:
     def _change_instruction(self, instruction: str) -> None:
         """Knowledge that holds the new instruction would leak it."""
         self.instruction = instruction
+        self.instructions.append(instruction)
         leaks = [one for one in self.knowledge if repeats(one, [instruction])]
         self.left_out += leaks
         self.knowledge = [one for one in self.knowledge if one not in leaks]
@@ -232,8 +260,13 @@ def _digest(prompts: dict[Condition, Prompt]) -> str:
     return whole.hexdigest()[:16]
 
 
+def _said(told: Told) -> Told:
+    """Blank words are none."""
+    return Told(*((words or "").strip() or None for words in told))
+
+
 def _given(told: Told) -> dict[str, Any]:
-    return {name: value for name, value in told._asdict().items() if value}
+    return {name: value for name, value in told._asdict().items() if value is not None}
 
 
 def _result(

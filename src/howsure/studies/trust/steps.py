@@ -31,7 +31,8 @@ class Step(msgspec.Struct, frozen=True):
     `reasons` tells for each of `ENTROPIES` that is missing why it is. `trust_recorded` is what a log says, which may be
     wrong; T is always worked out from the entropies. `action_probability` is that of the action that was executed, and
     `on_shortest_path` whether it was one that leads to the goal soonest. `first_asked` is the step of the episode at
-    which the same was asked for the first time, where that is known.
+    which the same was asked for the first time, and `first_episode` the number of the episode that first asked all of
+    it up to this step, where these are known.
     """
 
     episode: str
@@ -44,6 +45,7 @@ class Step(msgspec.Struct, frozen=True):
     action_probability: float | None = None
     on_shortest_path: bool | None = None
     first_asked: int | None = None
+    first_episode: int | None = None
 
     @property
     def bits(self) -> tuple[float | None, float | None, float | None]:
@@ -54,8 +56,9 @@ class Step(msgspec.Struct, frozen=True):
 class Steps:
     """Steps as columns; NaN where a number is missing.
 
-    `episode` is a place in `episodes`, `reason` one in `reasons`, whose first, the empty word, is that of an entropy
-    that is known. `bits` and `reason` are [steps × 3], in the order of `ENTROPIES`.
+    `episode` is a place in `episodes`, and so is `original`: the episode that this one is a copy of, or itself.
+    `reason` is a place in `reasons`, whose first, the empty word, is that of an entropy that is known. `bits` and
+    `reason` are [steps × 3], in the order of `ENTROPIES`.
     """
 
     episodes: tuple[str, ...]
@@ -66,6 +69,7 @@ class Steps:
     action_probability: Array
     on_shortest_path: Array
     first_asked: Array
+    original: Codes
 
     def __len__(self) -> int:
         return len(self.episode)
@@ -82,15 +86,17 @@ class Steps:
         episode = [episodes.setdefault(step.episode, len(episodes)) for step in steps]
         bits = floats([value for step in steps for value in step.bits]).reshape(-1, 3)
         reason = [words.setdefault(word, len(words)) for step in steps for word in _reasons(step)]
+        codes, first = np.array(episode, dtype=np.int64), floats([step.first_episode for step in steps])
         return cls(
             tuple(episodes),
-            np.array(episode, dtype=np.int64),
+            codes,
             bits,
             tuple(words),
             np.array(reason, dtype=np.uint16).reshape(-1, 3),
             floats([step.action_probability for step in steps]),
             floats([step.on_shortest_path for step in steps]),
             floats([step.first_asked for step in steps]),
+            originals(tuple(episodes), codes, first),
         )
 
     @classmethod
@@ -109,12 +115,28 @@ class Steps:
             action_probability=np.concatenate([part.action_probability for part in parts]),
             on_shortest_path=np.concatenate([part.on_shortest_path for part in parts]),
             first_asked=np.concatenate([part.first_asked for part in parts]),
+            original=_recoded([(part.original, part.episodes) for part in parts], dict(episodes)),
         )
 
 
 def floats(values: Sequence[float | None] | Array) -> Array:
     """None becomes NaN."""
     return np.array(values, dtype=np.float64)
+
+
+def originals(episodes: tuple[str, ...], episode: Codes, first_episode: Array) -> Codes:
+    """For each step the episode that its own is a copy of, and itself where it is none or where that is not known.
+
+    An episode is a copy where even its last step came after the same questions as in an earlier one.
+    """
+    if np.isnan(first_episode).all():
+        return episode
+    places = {name: code for code, name in enumerate(episodes)}
+    latest = np.full(len(episodes), -np.inf)
+    np.maximum.at(latest, episode, np.where(np.isnan(first_episode), np.inf, first_episode))
+    own = np.arange(len(episodes))
+    found = [places.get(f"{number:.0f}", -1) for number in latest.tolist()]
+    return np.where(np.array(found, dtype=np.int64) < 0, own, found)[episode].astype(np.int64)
 
 
 def _reasons(step: Step) -> list[str]:

@@ -35,7 +35,7 @@ def sureness(table: Steps, *, seed: int, level: float = 0.95) -> dict[str, Any] 
 
 
 def _drawn(table: Steps, rows: Any) -> Units:
-    return units(table.episode[rows], table.first_asked[rows])
+    return units(table.original[rows], table.first_asked[rows])
 
 
 def _agreement(right: Any, drawn: Units, level: float, seed: int) -> dict[str, Any]:

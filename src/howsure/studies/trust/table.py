@@ -35,6 +35,7 @@ SHARED = (
     "on_shortest_path",
     "shortest_distance",
     "first_asked",
+    "first_episode",
     "missing_entropies",
 )
 LAST = (*(f"entropy_{condition.column}" for condition in CONDITIONS), "trust_T")

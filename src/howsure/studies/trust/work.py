@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError, MissingCapability, ModelError
-from howsure.models.contract import Model
+from howsure.models.contract import Capability, Model
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample
 from howsure.runs.files import storage_errors, write_atomic
 from howsure.studies.pairs import check_seed, open_models
@@ -17,6 +17,7 @@ from howsure.studies.trust.elicit import SERVERS, Elicitor, Scored, elicitor, us
 from howsure.studies.trust.judge import judge
 from howsure.studies.trust.knowledge import read_knowledge, repeats, shipped_knowledge, summary_of
 from howsure.studies.trust.play import Episode, Listener, Ways, step_id
+from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.replay import REPLAY, Frame, write_replay
 from howsure.studies.trust.table import StepTable
 from howsure.studies.trust.world import World, open_world
@@ -49,10 +50,15 @@ class Prepared(NamedTuple):
         """What the run takes at most: an episode may end earlier."""
         found = {"episodes": self.options["episodes"], "steps_at_most": self.most_steps}
         if not isinstance(self.asking, Scored):
-            return found | {"model_calls_at_most": 3 * self.most_steps}
+            return found | {"model_calls_at_most": self._more_calls(len(CONDITIONS) * self.asking.most_calls)}
         plan = self.model.plan_scores(self.asking.items(self.first_prompts()))
-        calls, tokens = len(plan.batches) * self.most_steps, plan.tokens * self.most_steps
+        calls, tokens = self._more_calls(len(plan.batches)), plan.tokens * self.most_steps
         return found | {"model_calls_at_most": calls, "tokens_at_most": tokens}
+
+    def _more_calls(self, calls_a_step: int) -> int:
+        """With those that word feedback, and the summaries at the ends."""
+        told = self.options["interactive"] and Capability.GENERATE in self.model.capabilities
+        return (calls_a_step + told) * self.most_steps + self.options["summarise"] * int(self.options["episodes"])
 
     def first_prompts(self) -> list[Any]:
         """What would be asked at the first step."""
@@ -232,13 +238,14 @@ def carry_out(
         table = StepTable(writer.path, options["evidence"], kept)
         pages = _Pages(writer.path, options["frames"])
         tally = StepTally()
+        chains: dict[str, int] = {}
         shown = progress or NoProgress()
         shown.start("trust", total, kept, tally)
         try:
             knowledge = prepared.knowledge
             for number in range(1, options["episodes"] + 1):
                 before = [sample for sample in kept if sample.result["episode"] == number]
-                episode = Episode(prepared.ways(seed, listen), number, knowledge)
+                episode = Episode(prepared.ways(seed, listen), number, knowledge, chains)
                 _play(episode, before, writer, table, pages, on_step, shown)
                 gained = _end(episode, writer.path, options["summarise"], prepared)
                 pages.end(episode)
