@@ -207,6 +207,11 @@ def test_blank_words_are_none(tmp_path: Path, grounding: Path) -> None:
         "walls", model, evidence="logprobs", view="text", instruction=SECRET, grounding=grounding, max_steps=2,
         listen=lambda episode: Told(feedback="  ", instruction="\n"), out=tmp_path / "run",
     )  # fmt: skip
+    words = trust(
+        "walls", Wordy(), evidence="logprobs", view="text", max_steps=1, out=tmp_path / "bytes",
+        listen=lambda episode: Told(feedback="mind \udcff"),
+    )  # fmt: skip
+    assert words.samples[0].result["told"] == {"feedback": "mind \ufffd"}, "a pipe may hold bytes that are no text"
     assert [sample.result["told"] for sample in found.samples] == [{}, {}]
     assert [sample.result["instruction"] for sample in found.samples] == [SECRET] * 2
     assert all(len(one) == 2 for one in model.asked), "no feedback, no sentence"
@@ -330,6 +335,7 @@ def test_what_cannot_be_asked_is_refused_before_any_work(tmp_path: Path) -> None
         ({"episodes": 0}, "--episodes"),
         ({"max_steps": 0}, "--max-steps"),
         ({"instruction": " "}, "--instruction is empty"),
+        ({"instruction": "go \udcff"}, "--instruction is no UTF-8"),
         ({"act": "never"}, "--act must be"),
         ({"clock": "cuckoo"}, "--clock must be"),
     ):

@@ -51,12 +51,6 @@ class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
     evidence: dict[str, Any] = {}
     """The answer as it came, for the record."""
 
-    @property
-    def action_probability(self) -> float | None:
-        if self.action is None or self.probabilities is None:
-            return None
-        return self.probabilities.get(self.action)
-
 
 class Elicitor(Protocol):
     """One way of asking."""

@@ -21,6 +21,7 @@ from howsure.models.contract import Model
 from howsure.models.images import Picture
 from howsure.runs import Sample
 from howsure.studies.trust.elicit import Elicitor, Reading
+from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.knowledge import Learned, repeats, sentence_from_feedback, take_up
 from howsure.studies.trust.prompts import CONDITIONS, Condition, Prompt, Scene, three_prompts
 from howsure.studies.trust.world import Effect, State, World
@@ -81,7 +82,6 @@ class Episode:
         self.facts: list[str] = []
         self.steps = 0
         self.over = False
-        self.reached = False
         self.last: Sample | None = None
         self._asked: dict[str, int] = {}
         self._chain = ""
@@ -230,7 +230,6 @@ class Episode:
         self.last_result = NO_ACTION if effect is None else f"{chosen}. {effect.words}"
         if effect is not None:
             self._note_fact(effect, before)
-            self.reached = self.reached or effect.reached
             self.over = effect.over
         self.over = self.over or self.steps >= self.ways.max_steps
 
@@ -261,8 +260,8 @@ def _digest(prompts: dict[Condition, Prompt]) -> str:
 
 
 def _said(told: Told) -> Told:
-    """Blank words are none."""
-    return Told(*((words or "").strip() or None for words in told))
+    """Blank words are none, and bytes that were no text are no words."""
+    return Told(*(printable(words or "").strip() or None for words in told))
 
 
 def _given(told: Told) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample
 from howsure.runs.files import storage_errors, write_atomic
 from howsure.studies.pairs import check_seed, open_models
 from howsure.studies.trust.elicit import SERVERS, Elicitor, Scored, elicitor, usual_evidence
+from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.judge import judge
 from howsure.studies.trust.knowledge import read_knowledge, repeats, shipped_knowledge, summary_of
 from howsure.studies.trust.play import Episode, Listener, Ways, step_id
@@ -124,8 +125,7 @@ def prepare(
     """Open the world, and the model without its weights; refuse in one sentence what cannot be done."""
     _check_numbers(episodes, max_steps, top_logprobs, max_tokens, temperature)
     _check_choice("--act", act, ACTS)
-    if instruction is not None and not instruction.strip():
-        raise InputError("--instruction is empty: leave it out to have the world's own")
+    _check_instruction(instruction)
     place = open_world(world)
     knowledge = shipped_knowledge(place.name) if grounding is None else read_knowledge(os.fspath(grounding))
     _check_no_leak(knowledge, instruction, grounding)
@@ -177,6 +177,15 @@ def _check_numbers(
         raise InputError(f"--max-tokens must be at least 1, not {max_tokens}")
     if not 0.0 <= temperature < 100.0:
         raise InputError(f"--temperature must be 0 or more, not {temperature}")
+
+
+def _check_instruction(instruction: str | None) -> None:
+    if instruction is None:
+        return
+    if not instruction.strip():
+        raise InputError("--instruction is empty: leave it out to have the world's own")
+    if instruction != printable(instruction):
+        raise InputError("--instruction is no UTF-8, which a model could not read: write it as UTF-8")
 
 
 def _check_choice(option: str, given: str, known: Sequence[str]) -> None:

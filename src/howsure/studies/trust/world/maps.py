@@ -143,17 +143,49 @@ def _decode(content: bytes) -> _Body:
     try:
         return msgspec.json.decode(content, type=_File).map
     except msgspec.ValidationError as error:
-        raise InputError(_in_words(str(error))) from None
+        raise InputError(_bad_definition(content) or _in_words(str(error))) from None
     except msgspec.DecodeError as error:
         raise InputError(f"{_json_place(text, str(error))}; mend the JSON") from None
     except RecursionError:
         raise InputError("its JSON is nested too deeply to be a map") from None
 
 
+class _Definitions(msgspec.Struct, frozen=True):
+    emoji_objects: dict[str, msgspec.Raw]
+
+
+class _Loose(msgspec.Struct, frozen=True):
+    map: _Definitions
+
+
+def _bad_definition(content: bytes) -> str | None:
+    """Which character is defined wrongly, and how: the decoder of the whole file does not say which it was."""
+    try:
+        definitions = msgspec.json.decode(content, type=_Loose).map.emoji_objects
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    for char, raw in definitions.items():
+        try:
+            msgspec.json.decode(raw, type=_Object)
+        except msgspec.ValidationError as error:
+            return f"the definition of {_shown(char)} in emoji_objects: {_said(str(error))}"
+    return None
+
+
 def _in_words(message: str) -> str:
+    return f'{_said(message)}; a map is {{"map": {{…}}}} as the docs show'
+
+
+def _said(message: str) -> str:
+    """The decoder's words, with a cell's place as all other messages name it."""
     what, _, place = message.partition(" - at ")
-    where = place.strip("`").removeprefix("$.") if place else ""
-    return f'{what.replace("`", "")}{f" at {where}" if where else ""}; a map is {{"map": {{…}}}} as the docs show'
+    where = place.strip("`").removeprefix("$").removeprefix(".")
+    cell = re.fullmatch(r"map\.emoji_render\[(\d+)\](?:\[(\d+)\])?", where)
+    if cell is not None and cell[2] is not None:
+        where = f"{_at((int(cell[2]), int(cell[1])))} of emoji_render"
+    elif cell is not None:
+        where = f"row {int(cell[1]) + 1} (counted from 1) of emoji_render"
+    return what.replace("`", "") + (f" at {where}" if where else "")
 
 
 def _json_place(text: str, message: str) -> str:
@@ -219,7 +251,7 @@ def _drawn(render: str | list[str | list[str]], blank_is_cell: bool) -> list[lis
     rows: list[str | list[str]] = render.splitlines() if isinstance(render, str) else render  # type: ignore[assignment]
     if len(rows) > 2 * LONGEST_SIDE or any(len(row) > 50 * LONGEST_SIDE for row in rows):
         raise InputError(f"it is absurdly large; {LONGEST_SIDE} × {LONGEST_SIDE} cells are the most")
-    drawn = [row if isinstance(row, list) else _cells(row, blank_is_cell) for row in rows]
+    drawn = [row if isinstance(row, list) else _cells(row, n, blank_is_cell) for n, row in enumerate(rows, 1)]
     if isinstance(render, str):  # a text's first and last line may be left blank
         while drawn and not drawn[0]:
             drawn.pop(0)
@@ -229,8 +261,11 @@ def _drawn(render: str | list[str | list[str]], blank_is_cell: bool) -> list[lis
     return drawn
 
 
-def _cells(row: str, blank_is_cell: bool) -> list[str]:
-    found = cells(row.rstrip("\r\n"))
+def _cells(row: str, number: int, blank_is_cell: bool) -> list[str]:
+    drawn = row.rstrip("\r\n")
+    if len(drawn.splitlines()) > 1:
+        raise InputError(f"row {number} (counted from 1) holds a line break; give one text of lines, or a text a row")
+    found = cells(drawn)
     return found if blank_is_cell else [cell for cell in found if not cell.isspace()]
 
 
