@@ -99,7 +99,11 @@ def run(
         typer.Option("--summarise", help="Let the model word what an episode met with; otherwise plain facts."),
     ] = False,
     act: Annotated[
-        str, typer.Option(help="best: the likeliest action is taken. sample: one drawn from its distribution.")
+        str,
+        typer.Option(
+            help="best: the likeliest action is taken, or the one that was written. sample: one that is drawn from the "
+            "distribution."
+        ),
     ] = "best",
     clock: Annotated[
         str | None,

@@ -69,6 +69,12 @@ def test_another_way_of_asking_is_another_run(tmp_path: Path, sets: dict[str, Pa
         coherent("walls", model, evidence="logprobs", view="text", out=tmp_path / "run", states=2, **sets, **option)
 
 
+def test_fewer_states_than_asked_for_are_told(tmp_path: Path, sets: dict[str, Path]) -> None:
+    found = coherent("MiniGrid-Empty-5x5-v0", Paper(), out=tmp_path / "run", states=50, **sets)
+    assert len(found.samples) == 4
+    assert any("50 states were asked for, and the way from the start has 4" in note for note in found.summary["notes"])
+
+
 def test_verbalized_probabilities_make_a_joint_too(tmp_path: Path, sets: dict[str, Path]) -> None:
     def write(messages: Any, number: int) -> str:
         return verbalized_json([1, 0, 0, 0] if "the lamp" in messages[-1].content else [0, 1, 0, 0])

@@ -13,7 +13,7 @@ import pytest
 
 import howsure
 from howsure.errors import InputError, MissingCapability, RunDamaged, RunMismatch
-from howsure.studies.trust import Told, trust
+from howsure.studies.trust import Told, prepare, trust
 from howsure.studies.trust.logs import analyse
 from howsure.studies.trust.prompts import NEUTRAL
 from howsure.studies.trust.table import columns
@@ -255,8 +255,8 @@ def test_feedback_and_own_notes_become_knowledge(tmp_path: Path, grounding: Path
             return "Carpets are slow."
         return action_json("down", grounding=f"Fact from {condition_of(messages)}.")
 
-    def listen(episode: Any) -> Told:
-        return Told(feedback="mind the carpet") if episode.steps == 1 else Told()
+    def listen(episode: Any) -> Told | None:
+        return Told(feedback="mind the carpet") if episode.steps == 1 else None
 
     model = Writer(write)
     found = trust(
@@ -383,6 +383,80 @@ def test_the_mass_of_the_actions(tmp_path: Path) -> None:
     found = trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", max_steps=1)
     assert found.samples[0].result["conditions"]["X"]["allowed_mass"] == pytest.approx(0.04)
     assert any("4.00% of its probability" in note for note in found.summary["notes"])
+
+
+def test_directions_alone_cannot_fetch(tmp_path: Path) -> None:
+    """Answers of directions are not told of other actions, and a note counts the steps that would have needed one."""
+    objects = {"⬜": {"type": "empty"}, "🔑": {"type": "key", "emoji_name": "key"}}
+    drawn = {"emoji_render": ["🤖🔑🎯"], "emoji_objects": objects, "task": {"fetch": "key"}}
+    (tmp_path / "m.json").write_text(json.dumps({"map": drawn}))
+    model = Writer(lambda messages, number: verbalized_json([0.1, 0.1, 0.1, 0.7]))
+    found = trust(tmp_path / "m.json", model, evidence="verbalized", view="text", max_steps=3, out=tmp_path / "a")
+    assert not any("pick up" in one[0].content for one in model.asked)
+    assert [sample.result["best_actions"] for sample in found.samples] == [["pick up"]] * 3
+    assert any("at 3 of 3 steps the shortest way" in note for note in found.summary["notes"])
+    free = Writer(lambda messages, number: action_json("pick up"))
+    trust(tmp_path / "m.json", free, evidence="logprobs", view="text", max_steps=1, out=tmp_path / "b")
+    assert "- pick up:" in free.asked[0][0].content
+
+
+def test_what_a_summary_counts(tmp_path: Path) -> None:
+    """Retries, actions without effect, answers that were no action, and steps that were told nothing."""
+    calls = 0
+
+    def write(messages: list[Any], number: int) -> str:
+        nonlocal calls
+        calls += 1
+        return "no JSON" if calls == 1 else verbalized_json([0.7, 0.1, 0.1, 0.1])
+
+    found = trust(
+        "MiniGrid-Empty-8x8-v0", Writer(write), evidence="verbalized", view="text", max_steps=2, out=tmp_path / "a"
+    )
+    assert [one["retries"] for one in found.summary["answers"].values()] == [1, 0, 0]
+    assert found.summary["actions"] == {"taken": {"up": 2}, "without_effect": 2, "none": 0}
+    assert found.summary["episodes_reached"] == {"count": 0, "of": 1}
+    rows = {"map": {"emoji_render": ["🤖⬜🎯"], "emoji_objects": {"⬜": {"type": "empty"}}}}
+    (tmp_path / "m.json").write_text(json.dumps(rows))
+    untold = trust(tmp_path / "m.json", Scorer(table), max_steps=3, out=tmp_path / "b")
+    assert any("3 of 3 steps have no instruction" in note for note in untold.summary["notes"])
+    assert any("1 of 3 steps asked word for word" in note for note in untold.summary["notes"])
+
+
+def test_probability_outside_of_the_actions_is_told(tmp_path: Path, grounding: Path) -> None:
+    """An answer in words that no allowed action has: the tokens are there, and all of their mass lies elsewhere."""
+    model = Writer(lambda messages, number: action_json("fly"))
+    found = trust(
+        "MiniGrid-Empty-8x8-v0", model, evidence="logprobs", grounding=grounding, max_steps=2, out=tmp_path / "r"
+    )
+    assert found.summary["answers"]["X"]["action_missing"] == {"unknown_action": 2}
+    assert found.summary["actions"]["none"] == 2
+    assert any("100% of the probability lies on what is no allowed action" in note for note in found.summary["notes"])
+
+
+def test_trust_by_actions_is_its_own_figure(tmp_path: Path, grounding: Path) -> None:
+    """Several tokens to an action: the first token's entropy and that of the action differ, and so do the trusts."""
+    words = {"X": "zigzag", "X|S": "move down", "X|L,S": "down"}
+    model = Writer(lambda messages, number: action_json(words[condition_of(messages)]))
+    found = trust("home", model, evidence="logprobs", view="text", grounding=grounding, max_steps=2, out=tmp_path / "r")
+    of = found.samples[0].result["conditions"]
+    h = [of[condition]["action_entropy_bits"] for condition in ("X", "X|S", "X|L,S")]
+    assert len(set(h)) == 3
+    row = next(csv.DictReader((tmp_path / "r" / "steps.csv").open()))
+    assert float(row["trust_T_action"]) == pytest.approx((h[0] - h[1]) / (h[0] - h[2]))
+    told = found.summary["trust_of_actions"]
+    assert told["delta_h_s_bits"]["value"] == pytest.approx(h[0] - h[1])
+    assert told["delta_h_ls_bits"]["value"] == pytest.approx(h[0] - h[2])
+
+
+def test_what_it_would_take(tmp_path: Path) -> None:
+    writer, scorer = Writer(lambda messages, number: ""), Scorer(table)
+    cost = prepare("walls", writer, evidence="verbalized", view="text", max_steps=5, episodes=2).cost()
+    assert cost["model_calls_at_most"] == 3 * 4 * 10, "each prompt may be asked four times"
+    cost = prepare(
+        "walls", writer, evidence="logprobs", view="text", max_steps=5, episodes=2, summarise=True, interactive=True
+    ).cost()
+    assert cost["model_calls_at_most"] == 3 * 10 + 10 + 2
+    assert prepare("walls", scorer, max_steps=5, interactive=True).cost()["model_calls_at_most"] == 5
 
 
 # -- runs ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,7 +109,9 @@ def carry_out(
             make_ready(prepared)
 
         def work(indices: tuple[int, ...]) -> list[Sample]:
-            return [_sample(ids[i], i, scenes[i], _ask(prepared, asking, scenes[i].scene), asking) for i in indices]
+            return [
+                _sample(ids[i], i, scenes[i], _ask(prepared, asking, scenes[i].scene, seed), asking) for i in indices
+            ]
 
         work_through(writer, ids, [(i,) for i in range(len(ids))], work, progress or NoProgress(), "trust coherent")
         samples = sorted(writer.samples, key=lambda sample: sample.index)
@@ -138,7 +140,7 @@ def walk(prepared: Prepared, states: int, seed: int) -> list[Visited]:
     for _ in range(50 * states):
         state = world.state()
         picture = world.picture() if view in ("image", "both") else None
-        scene = Scene(world.actions, None, world.text() if view in ("text", "both") else None, picture)
+        scene = Scene(prepared.asking.actions, None, world.text() if view in ("text", "both") else None, picture)
         found.setdefault((state.x, state.y, state.carrying), Visited(state.x, state.y, scene))
         if len(found) == states or world.act(_next_action(world, chance)).over:
             break
@@ -167,8 +169,8 @@ def _prompts(prepared: Prepared, asking: Asking, scene: Scene) -> list[Prompt]:
     ]
 
 
-def _ask(prepared: Prepared, asking: Asking, scene: Scene) -> list[Reading]:
-    return prepared.asking.ask(_prompts(prepared, asking, scene))
+def _ask(prepared: Prepared, asking: Asking, scene: Scene, seed: int) -> list[Reading]:
+    return prepared.asking.ask(_prompts(prepared, asking, scene), seed)
 
 
 def cost(prepared: Prepared, asking: Asking, seed: int) -> dict[str, int]:
@@ -224,9 +226,16 @@ def judge(samples: Sequence[Sample], asking: Asking, *, seed: int) -> dict[str, 
         "trust coherent",
         Coverage.of(samples),
         [Figure("coherent trust T", told["value"], "", **doubt)],
-        [pairs, *([] if told["identified"] else [f"coherent trust T is not identified: {told['reason']}"])],
+        [pairs, *_notes(samples, asking, told)],
         **found,
     )
+
+
+def _notes(samples: Sequence[Sample], asking: Asking, told: dict[str, Any]) -> Iterator[str]:
+    if not told["identified"]:
+        yield f"coherent trust T is not identified: {told['reason']}"
+    if len(samples) < asking.states:
+        yield f"{asking.states} states were asked for, and the way from the start has {len(samples)}"
 
 
 def _step(sample: Sample) -> Step:

@@ -19,7 +19,7 @@ from howsure.measures import entropy_nats, nats_to_bits
 from howsure.models.contract import Answer, Capability, Failure, Message, Model, ScoreItem
 from howsure.studies.trust.answers import ActionReading, action_schema, read_action
 from howsure.studies.trust.prompts import Form, Prompt
-from howsure.studies.trust.verbalized import VERBALIZED_SCHEMA, Verbalized, read_verbalized
+from howsure.studies.trust.verbalized import LABELS, VERBALIZED_SCHEMA, Verbalized, read_verbalized
 from howsure.studies.trust.world.actions import parse_action
 
 EVIDENCE = ("scored", "logprobs", "verbalized")
@@ -57,6 +57,8 @@ class Elicitor(Protocol):
 
     name: str
     form: Form
+    actions: tuple[str, ...]
+    """What an answer can name, which need not be all that the world allows."""
     most_calls: int
     """How often one prompt may be asked."""
 
@@ -93,7 +95,7 @@ def elicitor(
     how = Writing(model, max_tokens or (256 if evidence == "logprobs" else 512), temperature)
     if evidence == "logprobs":
         return ByLogprobs(how, tuple(actions), top_logprobs)
-    return ByWord(how)
+    return ByWord(how, tuple(action for action in actions if action in LABELS))
 
 
 # -- scored -------------------------------------------------------------------------------------------------------
@@ -230,8 +232,9 @@ class ByWord:
     name = "verbalized"
     most_calls = 1 + MOST_RETRIES
 
-    def __init__(self, how: Writing) -> None:
+    def __init__(self, how: Writing, actions: tuple[str, ...]) -> None:
         self.how = how
+        self.actions = actions
         self.form = Form(
             "Say how likely each direction is for each of your next three steps. Answer with one JSON object and "
             'nothing else, in this form: {"executability": <0 to 1: how likely it is that this can be carried out>, '

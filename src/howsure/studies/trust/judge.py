@@ -13,6 +13,7 @@ from howsure.runs import Sample
 from howsure.studies.trust.estimates import estimate, trust_summary
 from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.steps import ENTROPIES, Step, Steps, units
+from howsure.studies.trust.verbalized import LABELS
 
 LEVEL = 0.95
 LITTLE_MASS = 0.1
@@ -165,10 +166,16 @@ def _about_answers(samples: Sequence[Sample], evidence: str) -> Iterator[str]:
     tied = sum(sample.result["conditions"]["X|L,S"].get("step1_tied", False) for sample in samples)
     if tied:
         yield f"{tied} actions are the first of several that were given the same probability"
+    beyond = sum(not _can_be_named(sample.result["best_actions"]) for sample in samples)
+    if evidence == "verbalized" and beyond:
+        yield (
+            f"at {beyond} of {len(samples)} steps the shortest way goes on with an action that is no direction, which "
+            "these answers cannot name: --evidence logprobs can"
+        )
     mass = _mean(one.get("allowed_mass") for one in found)
     if evidence == "scored" and mass is not None and mass < LITTLE_MASS:
         yield (
-            f"left to itself the model would hardly answer with an action (all together have {mass:.2%} of its "
+            f"left to itself the model would hardly answer with an action (all together have {_percent(mass)} of its "
             "probability): the entropies are those among the actions alone"
         )
     other = _mean(one.get("other") for one in found)
@@ -179,6 +186,14 @@ def _about_answers(samples: Sequence[Sample], evidence: str) -> Iterator[str]:
         )
 
 
+def _can_be_named(best: list[str] | None) -> bool:
+    return not best or any(action in LABELS for action in best)
+
+
 def _mean(values: Iterator[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}" if share >= 1e-4 else "less than 0.01%"

@@ -37,7 +37,7 @@ class Told(NamedTuple):
     instruction: str | None = None
 
 
-Listener = Callable[["Episode"], Told]
+Listener = Callable[["Episode"], Told | None]
 
 
 class Ways(NamedTuple):
@@ -90,7 +90,7 @@ class Episode:
     def step(self) -> Step:
         """One step, from looking to having acted."""
         learned: list[Learned] = []
-        told = Told() if self.ways.listen is None else _said(self.ways.listen(self))
+        told = Told() if self.ways.listen is None else _said(self.ways.listen(self) or Told())
         if told.instruction is not None:
             self._change_instruction(told.instruction)
         if told.feedback is not None:
@@ -164,7 +164,7 @@ class Episode:
         world, view = self.ways.world, self.ways.view
         picture = world.picture()
         scene = Scene(
-            actions=world.actions,
+            actions=self.ways.elicitor.actions,
             last_result=self.last_result,
             view=world.text() if view in ("text", "both") else None,
             picture=picture if view in ("image", "both") else None,
