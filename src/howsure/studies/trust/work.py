@@ -51,15 +51,16 @@ class Prepared(NamedTuple):
         """What the run takes at most: an episode may end earlier."""
         found = {"episodes": self.options["episodes"], "steps_at_most": self.most_steps}
         if not isinstance(self.asking, Scored):
-            return found | {"model_calls_at_most": self._more_calls(len(CONDITIONS) * self.asking.most_calls)}
+            return found | {"model_calls_at_most": self._all_calls(len(CONDITIONS) * self.asking.most_calls)}
         plan = self.model.plan_scores(self.asking.items(self.first_prompts()))
-        calls, tokens = self._more_calls(len(plan.batches)), plan.tokens * self.most_steps
+        calls, tokens = self._all_calls(len(plan.batches)), plan.tokens * self.most_steps
         return found | {"model_calls_at_most": calls, "tokens_at_most": tokens}
 
-    def _more_calls(self, calls_a_step: int) -> int:
-        """With those that word feedback, and the summaries at the ends."""
-        told = self.options["interactive"] and Capability.GENERATE in self.model.capabilities
-        return (calls_a_step + told) * self.most_steps + self.options["summarise"] * int(self.options["episodes"])
+    def _all_calls(self, calls_a_step: int) -> int:
+        """All calls, with those that word feedback and the summaries at the episodes' ends."""
+        words_feedback = self.options["interactive"] and Capability.GENERATE in self.model.capabilities
+        summaries = int(self.options["episodes"]) if self.options["summarise"] else 0
+        return (calls_a_step + int(words_feedback)) * self.most_steps + summaries
 
     def first_prompts(self) -> list[Any]:
         """What would be asked at the first step."""
