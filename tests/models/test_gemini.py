@@ -695,6 +695,25 @@ def test_nobody_listening_raises_in_one_sentence() -> None:
     model.close()
 
 
+def test_a_connection_is_not_waited_for_as_long_as_an_answer(
+    server: GeminiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import httpx2
+
+    waits: list[dict[str, float]] = []
+
+    async def nobody_there(_: Any, request: Any) -> Any:
+        waits.append(request.extensions["timeout"])
+        raise httpx2.ConnectTimeout("nobody there", request=request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", nobody_there)
+    model = open_model(server, timeout_s=50)
+    with pytest.raises(ServerError, match="no server answers at"):
+        model.generate(["Hello"])
+    assert waits == [{"connect": 10, "read": 50, "write": 50, "pool": 50}] * (RETRIES + 1)
+    model.close()
+
+
 def test_a_server_that_never_answers_is_bounded(server: GeminiServer) -> None:
     model = open_model(server, timeout_s=0.15, max_retries=1)
     for behaviour in (silent(), drip()):

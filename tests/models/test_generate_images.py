@@ -182,6 +182,19 @@ def test_what_cannot_be_answered_fails_alone(model: Any, pictures: list[Picture]
     assert [one.text for one in (named, absent, other, long)] == [None] * 4
 
 
+def test_the_tokens_of_an_image_count_against_the_context(models, pictures, monkeypatch) -> None:
+    model = models["qwen3_vl"]
+    parts = int(model.sight.pixels(pictures[1])["image_grid_thw"].prod()) // 4
+    image = f"<|vision_start|>{'<|image_pad|>' * parts}<|vision_end|>"
+    text = f"<|turn|>system: be brief<|turn|>user: {image}what?<|turn|>assistant:\n"
+    tokens = len(model.encoder.tokenizer(text, add_special_tokens=False)["input_ids"])
+    assert tokens > parts > 10
+    monkeypatch.setattr(type(model), "context_tokens", tokens + 3)
+    (fits,), (more,) = (model.generate([asked("what?", pictures[1])], max_tokens=n) for n in (3, 4))
+    assert fits.failure is None
+    assert more.failure == f"too long: {tokens} + 4 tokens, the context is {tokens + 3}"
+
+
 def test_out_of_memory_together_is_written_one_by_one(models, pictures, monkeypatch) -> None:
     model, write = models["qwen2_5_vl"], generation.write
     conversations = [asked("what is it?", pictures[0]), asked("the lazy dog " * 9), asked("what?", pictures[1])]

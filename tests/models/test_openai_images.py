@@ -7,11 +7,15 @@ import contextlib
 import io
 import json
 import pickle
+import ssl
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import howsure
 from howsure.errors import InputError, MissingCapability, ServerError
 from howsure.models import server_images
 from howsure.models.answer_form import shape
@@ -81,6 +85,7 @@ def test_images_stand_before_the_text_of_their_message(model: OpenAIServer, misb
     ]
     (answer,) = model.generate([conversation])
     assert answer.text == "Yes"
+    assert model.counters.images_run == 3
     system, user, assistant, last = misbehaving.requests[0].body["messages"]
     assert (system, assistant) == ({"role": "system", "content": "be brief"}, {"role": "assistant", "content": "both"})
     assert [seen(part) for part in user["content"][:2]] == [("image/png", one.content) for one in (first, second)]
@@ -92,8 +97,9 @@ def test_images_may_be_given_by_their_paths(
     model: OpenAIServer, misbehaving: MisbehavingServer, tmp_path: Path
 ) -> None:
     one = saved(tmp_path / "a.png", drawn())
-    model.generate([[{"role": "user", "content": "what?", "images": [one.path]}]])
-    assert seen(misbehaving.requests[0].body["messages"][0]["content"][0]) == ("image/png", one.read())
+    for images in ([one.path], one.path, Path(one.path), (one,)):
+        model.generate([[{"role": "user", "content": "what?", "images": images}]])
+        assert seen(misbehaving.requests[-1].body["messages"][0]["content"][0]) == ("image/png", one.read())
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
@@ -118,6 +124,7 @@ def test_the_rest_is_sent_as_the_png_that_a_local_model_would_see(tmp_path: Path
     assert media_type == "image/png"
     sent = Image.open(io.BytesIO(content))
     assert (sent.format, sent.size) == ("PNG", (one.width, one.height))
+    assert not sent.is_animated
     assert sent.size == ((4, 6) if kind.startswith("turned") else (6, 4))
     assert sent.tobytes() == one.load().tobytes()
     assert inspect_picture_again(tmp_path / "again.png", content).to_send() == (media_type, content)
@@ -152,6 +159,15 @@ def test_what_is_kept_of_images_is_bounded() -> None:
     urls.of(green)
     assert urls.of(red) == first
     assert urls.of(red) is not first, "the other one took its place meanwhile"
+    both = DataUrls(most_bytes=2 * len(first) + 10)
+    first = both.of(red)
+    for one in (green, red, made("blue")):
+        both.of(one)
+    assert both.of(red) is first, "the one that was not used for longest went, not the oldest"
+    both.clear()
+    first = both.of(red)
+    both.of(green)
+    assert both.of(red) is first, "there is as much room as at first"
     tiny = DataUrls(most_bytes=1)
     assert tiny.of(red) == first, "one that is larger than all that may be kept is sent too"
     assert not tiny._kept
@@ -183,8 +199,6 @@ def test_a_server_without_eyes_fails_the_conversation_in_its_words(
 def test_images_are_answered_and_not_scored(
     model: OpenAIServer, misbehaving: MisbehavingServer, tmp_path: Path
 ) -> None:
-    import howsure
-
     assert model.answers_images
     assert not model.takes_images
     items = [ScoreItem("a", ("b",), made()), ScoreItem((Message("user", "a", (made(),)),), ("b",))]
@@ -258,10 +272,10 @@ def test_a_refused_form_is_loosened_step_by_step_and_remembered(
 
 
 def test_a_schema_whose_bounds_are_refused_is_asked_for_without_them_and_that_is_told(
-    model: OpenAIServer, misbehaving: MisbehavingServer
+    misbehaving: MisbehavingServer,
 ) -> None:
     told: list[str] = []
-    model._announce = told.append
+    model = howsure.load("openai:m", base_url=misbehaving.base_url, concurrency=1, announce=told.append)
     words = "Invalid schema for response_format 'answer': In context=('properties', 'x'), 'maxLength' is not permitted"
 
     def strict(connection: Connection) -> None:
@@ -269,7 +283,6 @@ def test_a_schema_whose_bounds_are_refused_is_asked_for_without_them_and_that_is
         (error(400, words, param="response_format") if refused else ok())(connection)
 
     misbehaving.script = [strict]
-    model.concurrency = 1
     assert [one.text for one in model.generate(["a", "b", "c"], answer_schema=BOUNDED)] == ["Yes"] * 3
     held = [request.body["response_format"]["json_schema"]["schema"] for request in misbehaving.requests]
     assert held == [BOUNDED] + [SHAPE] * 3
@@ -342,6 +355,29 @@ def test_what_the_first_request_found_out_is_how_the_next_is_asked(
     assert forms(misbehaving) == ["json_schema", *["json_object"] * 3]
 
 
+def test_a_firmer_form_that_is_taken_late_is_not_how_the_next_is_asked(
+    model: OpenAIServer, misbehaving: MisbehavingServer
+) -> None:
+    """One of two that are asked at the same time is refused the schema; the other is given it, but later."""
+    loosened = threading.Event()
+
+    def behave(connection: Connection) -> None:
+        asked = connection.asked.body
+        if asked["messages"][0]["content"] == "late":
+            loosened.wait(5)
+            time.sleep(0.05)
+            ok()(connection)
+        elif asked["response_format"]["type"] == "json_schema":
+            NO_SCHEMA(connection)
+        else:
+            ok()(connection)
+            loosened.set()
+
+    misbehaving.script = [behave]
+    model.generate(["late", "early"], answer_schema=SCHEMA)
+    assert model.answer_form == "json_object"
+
+
 def test_a_form_that_nothing_mends_is_forgotten_and_the_servers_words_are_kept(
     model: OpenAIServer, misbehaving: MisbehavingServer
 ) -> None:
@@ -402,6 +438,15 @@ def test_certificates_are_read_once_for_an_environment(monkeypatch: pytest.Monke
     assert trusted_certificates() is not first
     monkeypatch.undo()
     assert trusted_certificates() is first
+
+
+def test_no_client_reads_certificates_again(model: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("they were read already")
+
+    trusted_certificates()
+    monkeypatch.setattr(ssl, "create_default_context", never)
+    assert model.generate(["Hello"])[0].text == "Yes"
 
 
 def test_a_body_with_a_large_image_arrives_whole(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:

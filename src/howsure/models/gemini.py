@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
+from howsure.errors import EvidenceError, InputError
 from howsure.evidence import TokenLogprobs, from_gemini
 from howsure.models.answer_form import check_schema
 from howsure.models.contract import (
@@ -35,6 +35,7 @@ from howsure.models.gemini_endpoint import GeminiEndpoint
 from howsure.models.gemini_request import Habits, Wish, check_messages, conversation
 from howsure.models.retries import RetryPolicy
 from howsure.models.running import together
+from howsure.models.server_client import check_probe, check_settings, tokens_used
 
 MAX_TOP_LOGPROBS = 20
 """Gemini's limit."""
@@ -71,11 +72,13 @@ class GeminiModel(Model):
         announce: Callable[[str], None] | None = None,
     ) -> None:
         _check_name(model)
-        check(concurrency >= 1, f"concurrency must be at least 1, not {concurrency}")
-        check(max_retries >= 0, f"max_retries must not be negative, as {max_retries} is")
-        check(0 < timeout_s < math.inf, f"timeout_s must be a positive number of seconds, not {timeout_s}")
-        check(0 <= backoff_s < math.inf, f"backoff_s must be a number of seconds from 0 on, not {backoff_s}")
-        check(max_answer_bytes >= 1, f"max_answer_bytes must be at least 1, not {max_answer_bytes}")
+        check_settings(
+            concurrency=concurrency,
+            max_retries=max_retries,
+            timeout_s=timeout_s,
+            backoff_s=backoff_s,
+            max_answer_bytes=max_answer_bytes,
+        )
         self.name = f"gemini:{model}"
         self.model = model
         self.counters = Counters()
@@ -110,15 +113,8 @@ class GeminiModel(Model):
     def check_logprobs(self, top_logprobs: int = 5) -> None:
         """Ask for one word, and raise in one sentence unless the log-probabilities of its tokens come with it."""
         answer = self.generate(["Answer with the word yes."], max_tokens=PROBE_TOKENS, top_logprobs=top_logprobs)[0]
-        asked = f"response_logprobs=true, logprobs={top_logprobs}"
-        if answer.failure is not None:
-            raise ModelError(f"{self.name} failed a probe of one word ({asked}): {answer.failure}")
-        if answer.logprobs is None:
-            raise MissingCapability(f"{self.name} failed a probe of one word ({asked}): {answer.logprobs_missing}")
-        first = answer.logprobs.top.row(0) if answer.logprobs.top and len(answer.logprobs) else []
-        if not len(answer.logprobs) or (top_logprobs and not first):
-            got = "log-probabilities without alternatives" if len(answer.logprobs) else "an empty answer"
-            raise MissingCapability(f"{self.name} answered a probe of one word ({asked}) with {got}; {_WAY_OUT}")
+        probe = f"a probe of one word (response_logprobs=true, logprobs={top_logprobs})"
+        check_probe(answer, self.name, probe, top_logprobs, _WAY_OUT)
 
     def generate(
         self,
@@ -180,7 +176,7 @@ class GeminiModel(Model):
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             words = self._client.unreadable(body, error)
             return Answer(None, failure=f"unreadable answer: {words}", retries=retries)
-        self.counters.tokens_run += _count(reply.usage_metadata, "totalTokenCount")
+        self.counters.tokens_run += tokens_used(reply.usage_metadata, "totalTokenCount")
         finish = self._finish(reply)
         if text is None:
             return Answer(None, failure=self._no_text(reply, finish), finish_reason=finish, retries=retries)
@@ -197,7 +193,7 @@ class GeminiModel(Model):
             return f"the prompt was blocked: {self._endpoint.tidy(said)}"
         if not reply.candidates:
             return "no text: the answer holds no candidates"
-        thoughts = _count(reply.usage_metadata, "thoughtsTokenCount")
+        thoughts = tokens_used(reply.usage_metadata, "thoughtsTokenCount")
         if finish == "length" and thoughts:
             return f"no text: max_tokens was spent on {thoughts} tokens of thinking; give more of them"
         said = self._endpoint.tidy(server_words(reply.candidates[0].finish_message))
@@ -254,12 +250,6 @@ class _Reply(msgspec.Struct, rename="camel"):
         parts = (content.parts if content is not None else None) or []
         said = [part.text for part in parts if part.text is not None and part.thought is not True]
         return "".join(said) if said else None
-
-
-def _count(usage: Any, name: str) -> int:
-    """What an answer says it took; nothing where it says nothing that can be true."""
-    count = usage.get(name) if isinstance(usage, dict) else None
-    return count if type(count) is int and count > 0 else 0
 
 
 def _check_name(model: str) -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
+from howsure.errors import EvidenceError, InputError
 from howsure.evidence import TokenLogprobs, from_openai
 from howsure.models import whole_text
 from howsure.models.answer_form import FORMS, REFUSED_FORM, check_schema, loosened, next_form, shape
@@ -39,7 +39,7 @@ from howsure.models.contract import (
 from howsure.models.endpoint import Endpoint, check, server_words
 from howsure.models.retries import Fault, RetryPolicy
 from howsure.models.running import run_to_end, together
-from howsure.models.server_client import ServerClient, tokens_used
+from howsure.models.server_client import ServerClient, check_probe, check_settings, tokens_used
 from howsure.models.server_images import DataUrls, chat_messages
 from howsure.models.server_scoring import ServerScorer, plan
 
@@ -83,11 +83,13 @@ class OpenAIServer(Model):
         announce: Callable[[str], None] | None = None,
     ) -> None:
         check(bool(model.strip()), "an OpenAI-compatible server needs a model's name: openai:<model>")
-        check(concurrency >= 1, f"concurrency must be at least 1, not {concurrency}")
-        check(max_retries >= 0, f"max_retries must not be negative, as {max_retries} is")
-        check(0 < timeout_s < math.inf, f"timeout_s must be a positive number of seconds, not {timeout_s}")
-        check(0 <= backoff_s < math.inf, f"backoff_s must be a number of seconds from 0 on, not {backoff_s}")
-        check(max_answer_bytes >= 1, f"max_answer_bytes must be at least 1, not {max_answer_bytes}")
+        check_settings(
+            concurrency=concurrency,
+            max_retries=max_retries,
+            timeout_s=timeout_s,
+            backoff_s=backoff_s,
+            max_answer_bytes=max_answer_bytes,
+        )
         self.name = f"openai:{model}"
         self.model = model
         self.counters = Counters()
@@ -160,16 +162,8 @@ class OpenAIServer(Model):
     def check_logprobs(self, top_logprobs: int = 5) -> None:
         """Ask for one token, and raise in one sentence unless its log-probability comes with it."""
         answer = self.generate(["Answer with the word yes."], max_tokens=1, top_logprobs=top_logprobs)[0]
-        asked = f"logprobs=true, top_logprobs={top_logprobs}"
-        if answer.failure is not None:
-            raise ModelError(f"{self.name} failed a one-token probe ({asked}): {answer.failure}")
-        if answer.logprobs is None:
-            why = answer.logprobs_missing
-            raise MissingCapability(f"{self.name} failed a one-token probe ({asked}): {why}")
-        first = answer.logprobs.top.row(0) if answer.logprobs.top and len(answer.logprobs) else []
-        if not len(answer.logprobs) or (top_logprobs and not first):
-            got = "log-probabilities without alternatives" if len(answer.logprobs) else "an empty answer"
-            raise MissingCapability(f"{self.name} answered a one-token probe ({asked}) with {got}; {_REMEDY}")
+        probe = f"a one-token probe (logprobs=true, top_logprobs={top_logprobs})"
+        check_probe(answer, self.name, probe, top_logprobs, _REMEDY)
 
     def generate(
         self,
@@ -238,6 +232,7 @@ class OpenAIServer(Model):
         async def send() -> Any:
             return await client.chat.completions.with_raw_response.create(messages=sent, **wish.parameters())
 
+        self.counters.images_run += sum(len(message.images) for message in messages)
         reply = await self._client.ask(send, index, wish.mend)
         if wish.switched:
             self._limit = wish.limit

@@ -11,15 +11,16 @@ import asyncio
 import contextlib
 import functools
 import json
+import math
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
-from howsure.errors import ServerError
-from howsure.models.contract import Counters
-from howsure.models.endpoint import BodyRefused, Endpoint, bounded, quiet_log, server_words
+from howsure.errors import MissingCapability, ModelError, ServerError
+from howsure.models.contract import Answer, Counters
+from howsure.models.endpoint import BodyRefused, Endpoint, bounded, check, quiet_log, server_words
 from howsure.models.retries import Fault, RetryPolicy, asked_wait_s, status_passes
 
 MAX_CONNECT_S = 10.0
@@ -179,7 +180,30 @@ class ServerClient:
         return self.endpoint.tidy(said or str(error))
 
 
-def tokens_used(usage: Any) -> int:
+def tokens_used(usage: Any, name: str = "total_tokens") -> int:
     """What an answer says it took; nothing where it says nothing that can be true."""
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if type(total) is int and total > 0 else 0
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if type(count) is int and count > 0 else 0
+
+
+def check_settings(
+    *, concurrency: int, max_retries: int, timeout_s: float, backoff_s: float, max_answer_bytes: int
+) -> None:
+    """Raise in one sentence for a way of asking that cannot be."""
+    check(concurrency >= 1, f"concurrency must be at least 1, not {concurrency}")
+    check(max_retries >= 0, f"max_retries must not be negative, as {max_retries} is")
+    check(0 < timeout_s < math.inf, f"timeout_s must be a positive number of seconds, not {timeout_s}")
+    check(0 <= backoff_s < math.inf, f"backoff_s must be a number of seconds from 0 on, not {backoff_s}")
+    check(max_answer_bytes >= 1, f"max_answer_bytes must be at least 1, not {max_answer_bytes}")
+
+
+def check_probe(answer: Answer, name: str, probe: str, top_logprobs: int, remedy: str) -> None:
+    """Raise in one sentence unless the answer to a probe came with the log-probabilities that were asked for."""
+    if answer.failure is not None:
+        raise ModelError(f"{name} failed {probe}: {answer.failure}")
+    if answer.logprobs is None:
+        raise MissingCapability(f"{name} failed {probe}: {answer.logprobs_missing}")
+    first = answer.logprobs.top.row(0) if answer.logprobs.top and len(answer.logprobs) else []
+    if not len(answer.logprobs) or (top_logprobs and not first):
+        got = "log-probabilities without alternatives" if len(answer.logprobs) else "an empty answer"
+        raise MissingCapability(f"{name} answered {probe} with {got}; {remedy}")
