@@ -329,6 +329,7 @@ def test_logprobs_columns(tmp_path: Path, grounding: Path) -> None:
 def test_what_cannot_be_asked_is_refused_before_any_work(tmp_path: Path) -> None:
     for options, words in (
         ({"evidence": "logprobs"}, "can only score"),
+        ({"summarise": True}, "--summarise needs a model that can generate"),
         ({"evidence": "nonsense"}, "scored, logprobs, verbalized"),
         ({"view": "image"}, "reads text only"),
         ({"view": "ears"}, "--view must be"),
@@ -376,6 +377,36 @@ def test_every_allowed_action_impossible_is_missing(tmp_path: Path) -> None:
     found = trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", max_steps=1)
     assert found.samples[0].reason == "no_allowed_action"
     assert found.samples[0].result["action"] is None
+
+
+def test_equal_probabilities_are_told(tmp_path: Path, grounding: Path) -> None:
+    even = Scorer(lambda condition, text: [-1.0] * 4)
+    found = trust("MiniGrid-Empty-8x8-v0", even, out=tmp_path / "a", max_steps=2, own_grounding=True)
+    assert any("2 actions are the first of several" in note for note in found.summary["notes"])
+    assert any("scored answers write nothing" in note for note in found.summary["notes"])
+    model = Writer(lambda messages, number: verbalized_json([0.4, 0.4, 0.1, 0.1]))
+    found = trust("walls", model, evidence="verbalized", view="text", out=tmp_path / "b", max_steps=1)
+    assert any("1 action is the first of several" in note for note in found.summary["notes"])
+
+
+def test_the_model_words_the_summary_of_an_episode(tmp_path: Path, grounding: Path) -> None:
+    def write(messages: list[Any], number: int) -> str:
+        if len(messages) == 1:
+            return f"- Walls are hard.\n- Remember to {SECRET}.\n"
+        return action_json("up")
+
+    options: dict[str, Any] = {"evidence": "logprobs", "view": "text", "instruction": SECRET, "grounding": grounding}
+    model = Writer(write)
+    trust("MiniGrid-Empty-8x8-v0", model, summarise=True, episodes=2, max_steps=2, out=tmp_path / "a", **options)
+    path = tmp_path / "a" / "grounding" / "episode-1.txt"
+    assert path.read_text().splitlines()[1:] == [GROUNDING, "Walls are hard."], "the instruction does not come along"
+    known = [one for one in model.asked if condition_of(one) == "X|S" and len(one) == 2]
+    assert all("Walls are hard." not in one[0].content for one in known), "without --carry nothing is taken along"
+    model = Writer(write)
+    trust("MiniGrid-Empty-8x8-v0", model, summarise=True, carry=True, episodes=2, max_steps=2, out=tmp_path / "b",
+          **options)  # fmt: skip
+    known = [one for one in model.asked if condition_of(one) == "X|S" and len(one) == 2]
+    assert ["Walls are hard." in one[0].content for one in known] == [False, False, True, True]
 
 
 def test_the_mass_of_the_actions(tmp_path: Path) -> None:

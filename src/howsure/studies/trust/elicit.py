@@ -156,12 +156,13 @@ class Scored:
             words = "every allowed action has probability zero"
             return Reading(entropy_missing=reason, action_missing=reason, detail=words, evidence=kept)
         spread = Distribution.from_log_likelihoods(self.actions, nats)
+        tied = bool((spread.probabilities == spread.probabilities.max()).sum() > 1)
         return Reading(
             entropy_nats=float(entropy_nats(spread.probabilities)),
             action=self.actions[int(np.argmax(spread.probabilities))],
             probabilities=dict(zip(self.actions, spread.probabilities.tolist(), strict=True)),
             other=0.0,
-            figures={"allowed_mass": min(1.0, float(np.exp(nats).sum()))},
+            figures={"allowed_mass": min(1.0, float(np.exp(nats).sum())), "tied": tied},
             evidence=kept,
         )
 
@@ -294,13 +295,12 @@ def _what_lacks(found: Verbalized) -> str | None:
 
 
 def _step_figures(found: Verbalized) -> dict[str, Any]:
-    figures: dict[str, Any] = {"executability": found.executability}
+    figures: dict[str, Any] = {"executability": found.executability, "tied": found.steps[0].tied}
     for i, step in enumerate(found.steps, 1):
         figures |= {
             f"step{i}_action": step.action,
             f"step{i}_bits": nats_to_bits(step.entropy_nats),
             f"step{i}_sum": step.raw_sum,
-            f"step{i}_tied": step.tied,
             f"step{i}_probabilities": step.probabilities,
         }
     return figures

@@ -122,7 +122,7 @@ def _counted(reasons: Iterator[str | None]) -> dict[str, int]:
 def _notes(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
     """What a reader of the figures must know about how they came about."""
     yield from _about_prompts(samples)
-    yield from _about_knowledge(samples)
+    yield from _about_knowledge(samples, options)
     yield from _about_answers(samples, options["evidence"])
 
 
@@ -150,7 +150,9 @@ def _about_prompts(samples: Sequence[Sample]) -> Iterator[str]:
         )
 
 
-def _about_knowledge(samples: Sequence[Sample]) -> Iterator[str]:
+def _about_knowledge(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
+    if options["own_grounding"] and options["evidence"] == "scored":
+        yield "scored answers write nothing, so there was nothing of the model's own grounding to keep"
     refused = sum("refused" in one for sample in samples for one in sample.result["learned"])
     if refused:
         what = "1 new sentence of knowledge repeats" if refused == 1 else f"{refused} new sentences of knowledge repeat"
@@ -163,9 +165,10 @@ def _about_knowledge(samples: Sequence[Sample]) -> Iterator[str]:
 
 def _about_answers(samples: Sequence[Sample], evidence: str) -> Iterator[str]:
     found = [sample.result["conditions"][condition.value] for sample in samples for condition in CONDITIONS]
-    tied = sum(sample.result["conditions"]["X|L,S"].get("step1_tied", False) for sample in samples)
+    tied = sum(sample.result["conditions"]["X|L,S"].get("tied", False) for sample in samples)
     if tied:
-        yield f"{tied} actions are the first of several that were given the same probability"
+        what = "1 action is" if tied == 1 else f"{tied} actions are"
+        yield f"{what} the first of several that were given the same probability"
     beyond = sum(not _can_be_named(sample.result["best_actions"]) for sample in samples)
     if evidence == "verbalized" and beyond:
         yield (

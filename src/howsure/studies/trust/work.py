@@ -131,6 +131,8 @@ def prepare(
     knowledge = shipped_knowledge(place.name) if grounding is None else read_knowledge(os.fspath(grounding))
     _check_no_leak(knowledge, instruction, grounding)
     ((opened, owned),) = open_models([model], model_options)
+    if summarise:
+        opened.require(Capability.GENERATE, "--summarise")
     asked_for = evidence or usual_evidence(opened)
     seen = _view(view, opened, asked_for)
     asking = elicitor(
