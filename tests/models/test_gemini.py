@@ -985,6 +985,12 @@ def test_the_key_is_in_no_message(
     model.close()
 
 
+def test_a_key_is_cut_out_as_it_stands_in_an_address_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "se+cret/key")
+    endpoint = GeminiModel("m")._endpoint
+    assert endpoint.tidy("at ?key=se%2Bcret%2Fkey or se+cret/key") == "at ?key=*** or ***"
+
+
 def test_secrets_of_a_base_url_are_sent_and_not_shown(server: GeminiServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     model = GeminiModel("m", base_url=f"http://me:hush-hush@127.0.0.1:{server.port}/gate?token=sesame")

@@ -182,6 +182,19 @@ def test_what_cannot_be_answered_fails_alone(model: Any, pictures: list[Picture]
     assert [one.text for one in (named, absent, other, long)] == [None] * 4
 
 
+def test_a_text_or_a_template_that_is_at_odds_with_the_images_fails_alone(models, pictures, monkeypatch) -> None:
+    model = models["gemma3"]
+    token = model.encoder.tokenizer.convert_ids_to_tokens(model.sight.image_token_id)
+    assert token != model.sight.placeholder
+    bad, good = model.generate([asked(f"what is {token}?", pictures[0]), asked("what?", pictures[0])], max_tokens=2)
+    assert "stands for an image" in bad.failure
+    assert good.failure is None
+    monkeypatch.setattr(model.sight, "chat_template", "{{ messages[-1]['content'][-1]['text'] }}")
+    blind, good = model.generate([asked("what?", pictures[0]), asked("what?")], max_tokens=2)
+    assert blind.failure == f"{model.name}'s chat template has no place for an image"
+    assert good.failure is None
+
+
 def test_the_tokens_of_an_image_count_against_the_context(models, pictures, monkeypatch) -> None:
     model = models["qwen3_vl"]
     parts = int(model.sight.pixels(pictures[1])["image_grid_thw"].prod()) // 4
