@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from howsure.errors import InputError, RunMismatch
@@ -67,6 +68,23 @@ def test_another_way_of_asking_is_another_run(tmp_path: Path, sets: dict[str, Pa
     assert found.summary["coverage"]["text"] == "scored 2 of 2"
     with pytest.raises(RunMismatch, match=next(iter(option))):
         coherent("walls", model, evidence="logprobs", view="text", out=tmp_path / "run", states=2, **sets, **option)
+
+
+def test_what_lies_outside_of_the_actions_counts_as_one_outcome(tmp_path: Path, sets: dict[str, Path]) -> None:
+    """Each token has 0.8, so that 0.2 is no action: H(X|L,S) is that of 0.8 and 0.2, and I(X;S) is nothing."""
+    model = Writer(lambda messages, number: action_json("up" if "the lamp" in messages[-1].content else "down"))
+    found = coherent("walls", model, evidence="logprobs", view="text", out=tmp_path / "run", states=1, **sets)
+    open_bits = -(0.8 * math.log2(0.8) + 0.2 * math.log2(0.2))
+    assert found.samples[0].result["entropy_H_X_given_LS"] == pytest.approx(open_bits, abs=1e-9)
+    assert found.samples[0].result["entropy_H_X"] == pytest.approx(open_bits + 0.8, abs=1e-9)
+    assert np.array(found.samples[0].result["p"]).sum(axis=-1) == pytest.approx(np.ones((2, 2)))
+
+
+def test_a_joint_that_tells_nothing_has_no_trust(tmp_path: Path, sets: dict[str, Path]) -> None:
+    model = Scorer(lambda condition, text: [0.0, -1.0, -2.0, -3.0])
+    found = coherent("walls", model, out=tmp_path / "run", states=2, **sets)
+    assert [sample.result["trust_T"] for sample in found.samples] == [None, None]
+    assert found.summary["trust"]["value"] is None
 
 
 def test_fewer_states_than_asked_for_are_told(tmp_path: Path, sets: dict[str, Path]) -> None:

@@ -8,15 +8,17 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import howsure
 from howsure.errors import InputError, MissingCapability, RunDamaged, RunMismatch
+from howsure.evidence import TokenLogprobs
 from howsure.studies.trust import Told, prepare, trust
 from howsure.studies.trust.logs import analyse
 from howsure.studies.trust.prompts import NEUTRAL
-from howsure.studies.trust.table import columns
+from howsure.studies.trust.table import StepTable, columns
 from howsure.studies.trust.world import SHIPPED_MAPS
 from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
 
@@ -180,10 +182,16 @@ def test_an_instruction_never_comes_back_as_knowledge(tmp_path: Path, grounding:
         4: Told(feedback=f"I said: {changed.replace(' ', '_').upper()}!"),
         5: Told(feedback="The fountain is wet."),
     }
+    heard: list[str] = []
+
+    def listen(episode: Any) -> Told | None:
+        heard.append(episode.told_last())
+        return said.get(episode.steps)
+
     model = Wordy()
     found = trust(
         "walls", model, evidence="logprobs", view="text", instruction=SECRET, grounding=grounding, max_steps=7,
-        listen=lambda episode: said.get(episode.steps, Told()), out=tmp_path / "run",
+        listen=listen, out=tmp_path / "run",
     )  # fmt: skip
     known = [
         next(m.content for m in one if m.role == "system") for one in model.asked if condition_of(one) == "X|S"
@@ -198,6 +206,8 @@ def test_an_instruction_never_comes_back_as_knowledge(tmp_path: Path, grounding:
     assert len(worded) == 2, "what repeats an instruction is not even shown to the model"
     refused = [one for sample in found.samples for one in sample.result["learned"] if "refused" in one]
     assert len(refused) == 2
+    assert heard[4].endswith(f"Not kept, since it repeats the instruction: Before that you had to {SECRET}.")
+    assert "Not kept" not in heard[3] + heard[6]
     assert "2 new sentences of knowledge repeat the instruction" in " ".join(found.summary["notes"])
 
 
@@ -590,6 +600,53 @@ def test_the_same_twice_gives_the_same_table_and_other_options_another_run(tmp_p
     trust("home", Scorer(table), out=tmp_path / "a", max_steps=4, act="sample")
     with pytest.raises(RunMismatch, match="max_steps"):
         trust("home", Scorer(table), out=tmp_path / "a", max_steps=5, act="sample")
+
+
+def test_a_carriage_return_does_not_break_the_table(tmp_path: Path) -> None:
+    def write(messages: list[Any], number: int) -> str:
+        return action_json("down")
+
+    found = trust("walls", Writer(write), evidence="logprobs", view="text", max_steps=1, out=tmp_path / "run")
+    odd = msgspec.structs.replace(found.samples[0], result=found.samples[0].result | {"effect": 'a\rb "c"\nd, e'})
+    written = StepTable(tmp_path, "logprobs", [odd])
+    written.append(odd)
+    written.close()
+    rows = list(csv.DictReader((tmp_path / "steps.csv").open(newline="")))
+    assert [row["effect"] for row in rows] == ['a\\rb "c"\nd, e'] * 2
+    assert [row["trust_T"] for row in rows] == [rows[0]["trust_T"]] * 2
+
+
+def test_a_model_without_a_chat_template_continues_a_text(tmp_path: Path) -> None:
+    """A space belongs to the word behind it, as tokens have it."""
+    asked: list[Any] = []
+
+    class Continues(Scorer):
+        @property
+        def takes_chat(self) -> bool:
+            return False
+
+        def try_score(self, items: Any, **options: Any) -> Any:
+            asked.extend(items)
+            return [[TokenLogprobs((word,), np.array([-1.0])) for word in item.continuations] for item in items]
+
+    trust("MiniGrid-Empty-8x8-v0", Continues(table), max_steps=1, out=tmp_path / "run")
+    assert all(item.prefix.endswith("\n\nAction:") for item in asked)
+    assert asked[0].continuations == (" up", " down", " left", " right")
+
+
+def test_what_was_asked_together_before_is_not_run_again(tmp_path: Path) -> None:
+    upwards = Scorer(lambda condition, text: [0.0, -9.0, -9.0, -9.0])
+    found = trust("MiniGrid-Empty-8x8-v0", upwards, max_steps=5, out=tmp_path / "run")
+    assert len(found.samples) == 5
+    assert len(upwards.batches) == 2, "before the wall was met with, and after"
+
+
+def test_a_replay_shows_each_episode_from_its_beginning(tmp_path: Path) -> None:
+    from howsure.studies.trust.replay import _of_episode
+
+    found = trust("home", Scorer(table), out=tmp_path / "run", max_steps=2, episodes=2)
+    shown = [[(s.result["episode"], s.result["step"]) for s in _of_episode(found.samples, i)] for i in range(4)]
+    assert shown == [[(1, 1)], [(1, 1), (1, 2)], [(2, 1)], [(2, 1), (2, 2)]]
 
 
 def test_frames_and_replay(tmp_path: Path) -> None:

@@ -152,8 +152,11 @@ class Episode:
         return list(self._prompts(self._look()[1]).values())
 
     def told_last(self) -> str:
-        """What came of the last action, for a person who watches."""
-        return self.last_result or f"the instruction is: {self.instruction or 'none'}"
+        """What came of the last action, and of what was said, for a person who watches."""
+        if self.last is None or self.last_result is None:
+            return f"the instruction is: {self.instruction or 'none'}"
+        refused = [one["sentence"] for one in self.last.result["learned"] if "refused" in one]
+        return " ".join([self.last_result, *(f"Not kept, since it repeats the instruction: {one}" for one in refused)])
 
     def frame(self) -> Picture:
         return self.ways.world.picture()

@@ -320,7 +320,7 @@ def _end(episode: Episode, folder: Path, summarise: bool, prepared: Prepared) ->
     facts = episode.facts
     if summarise and facts:
         facts = summary_of(prepared.model, facts) or facts
-    new = [fact for fact in facts if not repeats(fact, [episode.instruction, episode.notes])]
+    new = [fact for fact in facts if not repeats(fact, [*episode.instructions, episode.notes])]
     gained = list(dict.fromkeys([*episode.knowledge, *new]))
     with storage_errors(path):
         path.parent.mkdir(exist_ok=True)
