@@ -371,6 +371,7 @@ def test_what_answers_are_drawn_with(tmp_path: Path) -> None:
     assert len(first) == 2 * 4 * 3
     assert [len(set(first[i : i + 3])) for i in range(0, 24, 3)] == [1] * 8
     assert len(set(first)) == 8
+    assert max(first) < 2**31
     assert seeds(5, "b") == first
     assert not set(seeds(6, "c")) & set(first)
 
@@ -557,7 +558,11 @@ def test_a_run_is_taken_up_with_knowledge_that_looks_like_a_remark(tmp_path: Pat
     """What an episode knew is read back from its file: bullets, signs of comments and line breaks must not matter."""
     path = tmp_path / "g.json"
     path.write_text(json.dumps(["# The floor\nis clean.", "- - Doors creak.", "1) Beds block."]))
-    said = {0: Told(feedback="# mind the carpet"), 1: Told(feedback="* mind the step")}
+    said = {
+        0: Told(feedback="# mind the carpet"),
+        1: Told(feedback="Find a way around the walls to the green square!"),
+        2: Told(feedback="* mind the step"),
+    }
 
     def play(out: str, stop: int | None = None) -> Any:
         def on_step(sample: Any) -> None:
@@ -572,7 +577,7 @@ def test_a_run_is_taken_up_with_knowledge_that_looks_like_a_remark(tmp_path: Pat
 
     play("whole")
     with pytest.raises(Stops):
-        play("torn", stop=3)
+        play("torn", stop=4)
     play("torn")
     for name in ("samples.jsonl", "steps.csv", "summary.json", "grounding/episode-2.txt"):
         assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -22,7 +22,7 @@ from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample,
 from howsure.runs.files import to_json
 from howsure.studies.pairs import check_seed
 from howsure.studies.summary import Coverage, Figure, summary
-from howsure.studies.trust.elicit import Reading
+from howsure.studies.trust.elicit import Reading, seed_of
 from howsure.studies.trust.estimates import summarise
 from howsure.studies.trust.knowledge import read_knowledge, read_sets, repeats
 from howsure.studies.trust.prompts import CONDITIONS, Prompt, Scene, prompt
@@ -170,7 +170,7 @@ def _prompts(prepared: Prepared, asking: Asking, scene: Scene) -> list[Prompt]:
 
 
 def _ask(prepared: Prepared, asking: Asking, scene: Scene, seed: int) -> list[Reading]:
-    return prepared.asking.ask(_prompts(prepared, asking, scene), seed)
+    return prepared.asking.ask(_prompts(prepared, asking, scene), seed_of(seed))
 
 
 def cost(prepared: Prepared, asking: Asking, seed: int) -> dict[str, int]:

@@ -20,7 +20,7 @@ from howsure.measures import nats_to_bits, trust
 from howsure.models.contract import Model
 from howsure.models.images import Picture
 from howsure.runs import Sample
-from howsure.studies.trust.elicit import Elicitor, Reading
+from howsure.studies.trust.elicit import Elicitor, Reading, seed_of
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.knowledge import Learned, repeats, sentence_from_feedback, take_up
 from howsure.studies.trust.prompts import CONDITIONS, Condition, Prompt, Scene, three_prompts
@@ -191,7 +191,7 @@ class Episode:
 
     def _seed(self) -> int:
         """What answers are drawn with at this step, the same in all three conditions."""
-        return int(np.random.SeedSequence([self.ways.seed, self.number, self.steps]).generate_state(1)[0] >> 1)
+        return seed_of(self.ways.seed, self.number, self.steps)
 
     def _first_asked(self, asked: str) -> dict[str, int]:
         """The step of this episode that asked the same first, and the episode that first asked all of it up to here.
