@@ -387,3 +387,14 @@ def test_copies_of_an_episode_are_drawn_as_one() -> None:
         "episode",
         2,
     )
+
+
+def test_an_agreement_of_none_or_all_is_not_certain() -> None:
+    """Two episodes of ten steps each off the path: Wilson's interval of 0 in 2, and not a bootstrap of zeros."""
+    rows = [Step(e, i, 2.0 + 0.1 * i, 1.5, 1.0, on_shortest_path=False) for e in "ab" for i in range(10)]
+    found = trust_summary(rows, seed=0)["sureness"]["agreement"]
+    low, high = wilson_interval(0, 2, 0.95).low, wilson_interval(0, 2, 0.95).high
+    assert (found["value"], found["low"], found["high"]) == (0.0, low, high)
+    right = [msgspec.structs.replace(row, on_shortest_path=True) for row in rows]
+    found = trust_summary(right, seed=0)["sureness"]["agreement"]
+    assert (found["value"], found["low"]) == (1.0, wilson_interval(2, 2, 0.95).low)

@@ -237,10 +237,10 @@ def _about_trust(trust: dict[str, Any], alike: bool) -> Iterator[str]:
             f"the complete rows are of {of}, and the steps of an episode hang together: the intervals take them as "
             "independent, and are too narrow"
         )
-    if trust["drawn"] == "episode" and 1 < trust["drawn_count"] < FEW_EPISODES:
+    if trust["drawn"] in ("episode", DIFFERENT) and 1 < trust["drawn_count"] < FEW_EPISODES:
         yield (
-            f"{trust['drawn_count']} episodes are few to draw from: the bootstrap's intervals are too narrow, and "
-            "Fieller's is the one to go by"
+            f"{trust['drawn_count']} {trust['drawn']}s are few to draw from: the bootstrap's intervals are too narrow, "
+            "and Fieller's is the one to go by"
         )
 
 

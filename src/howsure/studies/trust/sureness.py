@@ -39,11 +39,12 @@ def _drawn(table: Steps, rows: Any) -> Units:
 
 
 def _agreement(right: Any, drawn: Units, level: float, seed: int) -> dict[str, Any]:
-    found = (
-        bootstrap_mean(right.astype(float), clusters=drawn.labels, level=level, seed=seed)
-        if drawn.labels is not None
-        else wilson_interval(int(right.sum()), len(right), level)
-    )
+    if drawn.labels is None:
+        found = wilson_interval(int(right.sum()), len(right), level)
+    elif right.all() or not right.any():  # every resample is like every other, which is no certainty
+        found = wilson_interval(drawn.units if right.all() else 0, drawn.units, level)
+    else:
+        found = bootstrap_mean(right.astype(float), clusters=drawn.labels, level=level, seed=seed)
     return {"count": int(right.sum()), "of": len(right), "value": float(right.mean()), **ends(found)}
 
 
