@@ -184,6 +184,8 @@ class Model(ABC):
     name: str
     capabilities: frozenset[Capability]
     counters: Counters
+    answer_form: str | None = None
+    """How the last answers were held to a schema, one of `answer_form.FORMS`; None where nothing holds them to one."""
 
     @property
     def takes_images(self) -> bool:

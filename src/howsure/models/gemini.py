@@ -136,6 +136,8 @@ class GeminiModel(Model):
         try:
             return self._client.run(self._generate(asked, wishes)) if asked else []
         finally:
+            if answer_schema is not None:
+                self.answer_form = str(self._habits.form.rung["form"])
             for sentence in self._habits.news():
                 if self._announce is not None:
                     self._announce(f"{self.name} {sentence}")

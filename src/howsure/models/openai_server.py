@@ -104,8 +104,6 @@ class OpenAIServer(Model):
         self._announce = announce
         # Many servers know only `max_tokens`, newer models of OpenAI only the other; a 400 switches.
         self._limit = "max_completion_tokens" if self._endpoint.is_openai else "max_tokens"
-        self.answer_form: str | None = None
-        """How answers are held to a schema, one of `answer_form.FORMS`; None before the first of them."""
 
     def __repr__(self) -> str:
         return f"OpenAIServer({self.model!r}, base_url={self.base_url!r})"

@@ -89,6 +89,7 @@ def test_the_three_conditions_are_asked_at_the_same_time(tmp_path: Path) -> None
     with Meeting() as server:
         found = trust("home", "openai:test", base_url=server.base_url, view="both", out=tmp_path / "run", max_steps=2)
     assert not found.failed
+    assert found.summary["answer_forms"] == {"json_schema": 2}
     asked = [request.body for request in server.requests if request.body.get("max_tokens") != 1]
     assert len(asked) == 6
     for step in (asked[:3], asked[3:]):
@@ -140,6 +141,7 @@ def test_gemini_end_to_end(gemini: GeminiServer, tmp_path: Path) -> None:
     found = trust("home", "gemini:gemini-2.5-flash", base_url=gemini.base_url, out=tmp_path / "run", max_steps=2)
     assert not found.failed
     assert found.summary["view"] == "image"
+    assert found.summary["answer_forms"] == {"json_schema": 2}
     assert [sample.result["action"] for sample in found.samples] == ["down", "down"]
     # down 1/2, then 1/4, 1/8, 1/16, 1/32, and 1/32 left over: the document's figure, in bits.
     bits = 1 / 2 + 2 / 4 + 3 / 8 + 4 / 16 + 5 / 32 + 5 / 32

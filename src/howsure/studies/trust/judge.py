@@ -32,6 +32,7 @@ def judge(samples: Sequence[Sample], options: dict[str, Any], *, seed: int) -> d
         episodes_reached=_reached(samples),
         actions=_actions(samples),
         answers=_answers(samples),
+        answer_forms=_counted(sample.result["answer_form"] for sample in samples),
         **more,
     )
 

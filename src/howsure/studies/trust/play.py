@@ -112,6 +112,7 @@ class Episode:
             "left_out": list(self.left_out),
             "notes": notes,
             "asked": asked,
+            "answer_form": self.ways.model.answer_form,
             **self._first_asked(asked),
         }
         on_path = None if chosen is None or best.actions is None else chosen in best.actions
