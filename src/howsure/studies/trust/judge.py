@@ -12,6 +12,7 @@ from typing import Any
 from howsure.runs import Sample
 from howsure.studies.trust.estimates import estimate, trust_summary
 from howsure.studies.trust.prompts import CONDITIONS
+from howsure.studies.trust.replay import MOST_FRAMES
 from howsure.studies.trust.steps import ENTROPIES, Step, Steps, units
 from howsure.studies.trust.verbalized import LABELS
 
@@ -125,6 +126,8 @@ def _notes(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
     yield from _about_prompts(samples)
     yield from _about_knowledge(samples, options)
     yield from _about_answers(samples, options["evidence"])
+    if options["frames"] and len(samples) >= MOST_FRAMES:
+        yield f"the replay holds the first {MOST_FRAMES} frames; all others are in the folder frames"
 
 
 def _about_prompts(samples: Sequence[Sample]) -> Iterator[str]:
