@@ -274,6 +274,7 @@ def test_feedback_and_own_notes_become_knowledge(tmp_path: Path, grounding: Path
         max_steps=3, out=tmp_path / "run",
     )  # fmt: skip
     told = [one["sentence"] for sample in found.samples for one in sample.result["learned"]]
+    assert [sample.result["knowledge_count"] for sample in found.samples] == [1, 3, 3], "what the prompts held"
     assert told == ["Fact from X|S.", "Carpets are slow."], "what X|L,S says about the place may hold the instruction"
     last = next(one for one in reversed(model.asked) if condition_of(one) == "X|S")
     assert all(f"- {words}" in last[0].content for words in (GROUNDING, "Carpets are slow.", "Fact from X|S."))

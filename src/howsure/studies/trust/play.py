@@ -24,7 +24,7 @@ from howsure.studies.trust.elicit import Elicitor, Reading, seed_of
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.knowledge import Learned, repeats, sentence_from_feedback, take_up
 from howsure.studies.trust.prompts import CONDITIONS, Condition, Prompt, Scene, three_prompts
-from howsure.studies.trust.world import Effect, State, World
+from howsure.studies.trust.world import Best, Effect, State, World
 
 NO_ACTION = "No action could be read from your answer, so nothing happened."
 WORLD_CLOCK_STARTS = datetime.datetime(2000, 1, 1)
@@ -97,7 +97,7 @@ class Episode:
             learned += self._hear(told.feedback)
         world, began = self.ways.world, self._now()
         picture, scene = self._look()
-        prompts = self._prompts(scene)
+        prompts, known = self._prompts(scene), len(self.knowledge)
         readings = dict(zip(CONDITIONS, self.ways.elicitor.ask(list(prompts.values()), self._seed()), strict=True))
         before, best = world.state(), world.best_actions()
         chosen = self._choose(readings[Condition.X_GIVEN_LS])
@@ -107,6 +107,7 @@ class Episode:
         result = _result(self, began, before, readings, chosen, effect)
         notes, asked = readings[Condition.X_GIVEN_LS].notes, _digest(prompts)
         result |= {
+            "knowledge_count": known,
             "told": _given(told),
             "learned": [one.to_dict() for one in learned],
             "left_out": list(self.left_out),
@@ -114,13 +115,7 @@ class Episode:
             "asked": asked,
             "answer_form": self.ways.model.answer_form,
             **self._first_asked(asked),
-        }
-        on_path = None if chosen is None or best.actions is None else chosen in best.actions
-        result |= {
-            "on_shortest_path": on_path,
-            "best_actions": None if best.actions is None else sorted(best.actions),
-            "shortest_distance": best.distance,
-            "path_missing": best.reason,
+            **_judged(chosen, best),
         }
         self._go_on(chosen, effect, before, notes)
         sample = _sample(self, result, prompts, readings)
@@ -293,7 +288,6 @@ def _result(
         "agent_dir": before.direction,
         "carrying": before.carrying,
         "instruction": episode.instruction,
-        "knowledge_count": len(episode.knowledge),
         "action": chosen,
         "action_probability": probability,
         "effect": None if effect is None else effect.words,
@@ -302,6 +296,16 @@ def _result(
         "reached": None if effect is None else effect.reached,
         "trust": None if found is None or np.isnan(found) else found,
         "conditions": {condition.value: _kept(readings[condition]) for condition in CONDITIONS},
+    }
+
+
+def _judged(chosen: str | None, best: Best) -> dict[str, Any]:
+    """The action against the shortest way; None where there is no action, or no way is known."""
+    return {
+        "on_shortest_path": None if chosen is None or best.actions is None else chosen in best.actions,
+        "best_actions": None if best.actions is None else sorted(best.actions),
+        "shortest_distance": best.distance,
+        "path_missing": best.reason,
     }
 
 
@@ -335,5 +339,9 @@ def _sample(
         evidence,
         Outcome(correct=result["on_shortest_path"], reward=result["reward"]),
         reason=None if first is None else first.entropy_missing,
-        detail=None if first is None or condition is None else f"{condition.entropy_name}: {first.detail}",
+        detail=None if first is None or condition is None else f"{condition.entropy_name}: {_why(first)}",
     )
+
+
+def _why(reading: Reading) -> str:
+    return reading.detail or str(reading.entropy_missing).replace("_", " ")
