@@ -15,7 +15,7 @@ from howsure.studies import mcq, perplexity, trajectories, trust
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.theorem import Theorem, theorem
 
-TRUST_STEPS = 6
+TRUST_STEPS = 4
 
 
 class Done(NamedTuple):

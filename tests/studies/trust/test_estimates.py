@@ -165,7 +165,8 @@ def test_the_summary_is_plain_data_in_the_common_form() -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["study"] == "trust"
     assert found["coverage"]["text"] == "scored 4 of 5; 1 missing: 1 no logprobs"
-    assert [entry["name"] for entry in found["headline"]] == ["trust T", "rows complete", "ordering holds"]
+    names = ["trust T", "ΔH_S", "ΔH_L,S", "rows complete", "ordering holds"]
+    assert [entry["name"] for entry in found["headline"]] == names
     assert found["notes"][-1] == "a remark"
     assert found["files"] == [1]
 

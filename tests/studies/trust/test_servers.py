@@ -39,13 +39,13 @@ def no_inherited_account(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.real_model
 @pytest.mark.long
 def test_a_real_llama_cpp_server(tmp_path: Path) -> None:
-    """Every answer is JSON by the schema, and the action's tokens are found in it."""
+    """Every answer is held to the schema, and the action's tokens are found in it, though it is cut off behind them."""
     with running_llama_server() as url:
-        found = trust("empty", "openai:smollm2", base_url=url, out=tmp_path / "run", max_steps=3, max_tokens=160)
+        found = trust("empty", "openai:smollm2", base_url=url, out=tmp_path / "run", max_steps=2, max_tokens=60)
     answers = [one for sample in found.samples for one in sample.result["conditions"].values()]
     parsable = [one for one in answers if one["action"] is not None]
-    assert len(answers) == 9
-    assert len(parsable) >= 8
+    assert len(answers) == 6
+    assert len(parsable) >= 5
     located = [one for one in parsable if one["located"] and one["entropy_bits"] is not None]
     assert len(located) >= 0.95 * len(parsable)
     for one in located:

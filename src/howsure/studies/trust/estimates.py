@@ -196,7 +196,7 @@ def coverage(found: dict[str, Any]) -> Coverage:
 
 
 def headline(found: dict[str, Any]) -> list[Figure]:
-    """Trust, how much of it rests on complete rows, and how often the ordering holds.
+    """Trust with the two differences beside it, how many rows are complete, and how often the ordering holds.
 
     A trust that is not identified has no value; its method says so.
     """
@@ -206,6 +206,8 @@ def headline(found: dict[str, Any]) -> list[Figure]:
         doubt = {"method": f"not identified: {trust['reason']}"}
     return [
         Figure("trust T", trust["value"], "", **doubt),
+        Figure("ΔH_S", trust["delta_h_s_bits"]["value"], "bits", **_doubt(trust["delta_h_s_bits"])),
+        Figure("ΔH_L,S", trust["delta_h_ls_bits"]["value"], "bits", **_doubt(trust["delta_h_ls_bits"])),
         Figure("rows complete", found["rows"]["value"], "share", **_doubt(found["rows"])),
         Figure("ordering holds", found["ordering"]["both"]["value"], "share", **_doubt(found["ordering"]["both"])),
     ]
