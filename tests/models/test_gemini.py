@@ -945,7 +945,9 @@ def test_no_key_is_one_sentence_before_any_work(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.8.8.8"])
 def test_this_machine_needs_no_key(host: str) -> None:
-    GeminiModel("m", base_url=f"http://{host}:1").load()
+    model = GeminiModel("m", base_url=f"http://{host}:1")
+    model.load()  # which raises where there is no key, as the tests above show
+    assert model.fingerprint()["base_url"] == f"http://{host}:1"
 
 
 @pytest.mark.parametrize(

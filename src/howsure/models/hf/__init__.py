@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from howsure.errors import EvidenceError, InputError, UnusableImage, UnusableText
-from howsure.evidence import TokenLogprobs, TopAlternatives
+from howsure.errors import EvidenceError, InputError, UnusableImage
+from howsure.evidence import TokenLogprobs
 from howsure.models import builtin
 from howsure.models.contract import (
-    NOT_ASKED,
-    Answer,
     Batch,
     Capability,
-    Conversation,
     ConversationCost,
     Failure,
     Message,
@@ -26,12 +23,10 @@ from howsure.models.contract import (
     ScoreItem,
     ScorePlan,
     Stretch,
-    as_messages,
 )
 from howsure.models.hf import conversations as chats
 from howsure.models.hf import rolling as documents
-from howsure.models.hf.parts import ModelParts
-from howsure.models.images import Picture
+from howsure.models.hf.writing import WritingModel
 from howsure.models.names import ModelName
 from howsure.models.packing import plan_batches, plan_rows
 from howsure.models.text_boundary import Encoded, TextItem
@@ -42,14 +37,7 @@ WindowOf = tuple[documents.Windows, documents.Window]
 T = TypeVar("T")
 
 
-class Question(NamedTuple):
-    """A conversation in tokens, those of its images in their places."""
-
-    ids: tuple[int, ...]
-    images: tuple[Picture, ...] = ()
-
-
-class HFTextModel(ModelParts):
+class HFTextModel(WritingModel):
     """A causal language model in the Hugging Face format."""
 
     capabilities = frozenset({Capability.GENERATE, Capability.SCORE})
@@ -187,30 +175,6 @@ class HFTextModel(ModelParts):
             return Failure("bad_logprobs", f"{self.name} gave {error}")
         return evidence
 
-    def _tokens(
-        self, ids: Sequence[int], known: Sequence[bytes] | None, columns: Sequence[Any], prefix_chars: int = 0
-    ) -> TokenLogprobs:
-        logprobs, entropies, top_ids, top_logprobs = columns
-        names = self._pieces(ids) if known is None else [b.decode("utf-8", errors="replace") for b in known]
-        top = None
-        if top_ids is not None:
-            rows = [
-                list(zip(self._pieces(row_ids), map(float, row), strict=True))
-                for row_ids, row in zip(top_ids, top_logprobs, strict=True)
-            ]
-            top = TopAlternatives.from_rows(rows)
-        return TokenLogprobs(
-            tokens=tuple(names),
-            logprobs=np.asarray(logprobs, dtype=np.float64),
-            token_bytes=None if known is None else tuple(known),
-            top=top,
-            entropies_nats=None if entropies is None else np.asarray(entropies, dtype=np.float64),
-            prefix_chars=prefix_chars,
-        )
-
-    def _pieces(self, ids: Iterable[int]) -> list[str]:
-        return [self.encoder.piece(int(i)) for i in ids]
-
     # -- whole documents ----------------------------------------------------------------------------------------
 
     @property
@@ -328,134 +292,6 @@ class HFTextModel(ModelParts):
         tokens = slice(span.first, span.end)
         known = None if spelled.token_bytes is None else spelled.token_bytes[tokens]
         return self._tokens(spelled.ids[tokens], known, [logprobs, None, None, None], span.prefix_chars)
-
-    # -- generate ---------------------------------------------------------------------------------------------
-
-    def prompt_text(self, conversation: Conversation) -> str:
-        """What the model reads for a conversation: its chat template applied, the answer's turn begun."""
-        messages = as_messages(conversation)
-        tokenizer = self.encoder.tokenizer
-        if tokenizer.chat_template is None:
-            if len(messages) == 1 and messages[0].role == "user":
-                return messages[0].content
-            raise InputError(f"{self.name} has no chat template, so it takes one user message, which it continues")
-        return self._apply_template([{"role": m.role, "content": m.content} for m in messages])
-
-    def _apply_template(
-        self, messages: list[dict[str, Any]], template: str | None = None, begin_answer: bool = True
-    ) -> str:
-        try:
-            return str(
-                self.encoder.tokenizer.apply_chat_template(
-                    messages, chat_template=template, tokenize=False, add_generation_prompt=begin_answer
-                )
-            )
-        except Exception as error:
-            raise InputError(f"{self.name}'s chat template refuses these messages: {error}") from error
-
-    def generate(
-        self,
-        conversations: Iterable[Conversation],
-        *,
-        max_tokens: int = 256,
-        temperature: float = 0.0,
-        top_logprobs: int | None = 5,
-        seed: int = 0,
-        answer_schema: Mapping[str, Any] | None = None,
-    ) -> list[Answer]:
-        """`answer_schema` changes nothing: the weights write freely, and the conversation has to ask for the form."""
-        if max_tokens < 1 or temperature < 0 or (top_logprobs or 0) < 0:
-            raise InputError("max_tokens must be at least 1, temperature and top_logprobs not negative")
-        from howsure.models.hf.generation import Manner
-
-        manner = Manner(max_tokens, temperature, top_logprobs, seed)
-        results: list[Any] = [self._question(conversation, max_tokens) for conversation in conversations]
-        order = [i for i, one in enumerate(results) if isinstance(one, Question)]
-        sizes = [len(one.ids) + max_tokens if isinstance(one, Question) else 0 for one in results]
-        for batch in plan_batches(sizes, order, 4 * self.token_budget):
-            answers = self._answer_batch([results[i] for i in batch.indices], manner)
-            for i, answer in zip(batch.indices, answers, strict=True):
-                results[i] = answer
-        return results
-
-    def _question(self, conversation: Conversation, max_tokens: int) -> Question | Answer:
-        """What the network gets for a conversation; the answer with the reason where it gets nothing."""
-        try:
-            found = self._question_of(as_messages(conversation))
-        except (UnusableText, UnusableImage) as error:
-            return Answer(None, failure=str(error))
-        tokens, limit = len(found.ids), self.context_tokens
-        if limit is not None and tokens + max_tokens > limit:
-            return Answer(None, failure=f"too long: {tokens} + {max_tokens} tokens, the context is {limit}")
-        return found
-
-    def _question_of(self, messages: Sequence[Message]) -> Question:
-        self._refuse_images(messages)
-        return Question(self._prompt_ids(messages))
-
-    def _refuse_images(self, messages: Sequence[Message]) -> None:
-        if any(message.images for message in messages):
-            raise UnusableImage(f"{self.name} reads text only, and a message has an image")
-
-    def _prompt_ids(self, conversation: Conversation) -> tuple[int, ...]:
-        text = self.prompt_text(conversation)
-        # A chat template writes its own start token; a second one would be out of place.
-        ids = tuple(self.encoder.tokenizer(text, add_special_tokens=not self.takes_chat)["input_ids"])
-        if not ids and self.encoder.start_token is not None:
-            ids = (self.encoder.start_token,)
-        if not ids:
-            raise InputError("an empty prompt gives the model nothing to continue")
-        return ids
-
-    def _sights(self, questions: Sequence[Question]) -> list[Any]:
-        """The pixels of each question's images; a `Failure` where one cannot be used after all."""
-        return [()] * len(questions)
-
-    def _answer_batch(self, questions: Sequence[Question], manner: Any) -> list[Answer]:
-        from howsure.models.hf.generation import Prompt
-
-        sights = self._sights(questions)
-        seen = {i: one for i, one in enumerate(sights) if not isinstance(one, Failure)}
-        answers = iter(self._write([Prompt(questions[i].ids, one) for i, one in seen.items()], manner))
-        return [Answer(None, failure=one.detail) if isinstance(one, Failure) else next(answers) for one in sights]
-
-    def _write(self, prompts: Sequence[Any], manner: Any) -> list[Answer]:
-        """Answers; a batch that fits into no memory is written one by one, and what still does not fit fails alone."""
-        from howsure.models.hf.generation import write
-        from howsure.models.hf.scoring import is_out_of_memory
-
-        if not prompts:
-            return []
-        image = self._image_token_id
-        try:
-            written = write(
-                self.network, prompts, manner, pad_id=self.pad_id, counters=self.counters, image_token_id=image
-            )
-            return [self._answer(one, manner.top is not None) for one in written]
-        except (MemoryError, RuntimeError) as error:
-            if not (isinstance(error, MemoryError) or is_out_of_memory(error)):
-                raise
-        if len(prompts) == 1:
-            tokens = f"{len(prompts[0].ids)} tokens and {manner.max_tokens} new ones"
-            return [Answer(None, failure=f"out of memory: {tokens} do not fit")]
-        return [answer for prompt in prompts for answer in self._write([prompt], manner)]
-
-    @property
-    def _image_token_id(self) -> int | None:
-        """The token that stands for a part of an image, in a network that sees."""
-        return None
-
-    def _answer(self, written: Any, with_evidence: bool) -> Answer:
-        text, known = self.encoder.answer(written.ids)
-        reason = "stop" if written.finished else "length"
-        if not with_evidence:
-            return Answer(text, None, NOT_ASKED, finish_reason=reason)
-        columns = [written.logprobs, written.entropies, written.top_ids or None, written.top_logprobs]
-        try:
-            evidence, missing = self._tokens(written.ids, known, columns), None
-        except EvidenceError as error:
-            evidence, missing = None, f"{self.name} gave {error}"
-        return Answer(text, evidence, missing, finish_reason=reason)
 
 
 def _windows(passages: Sequence[Passage]) -> list[WindowOf]:

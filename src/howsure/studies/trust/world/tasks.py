@@ -6,6 +6,7 @@ object that is not MiniGrid's or ours, means that the task is not known: nothing
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from howsure.studies.trust.world.distances import FAR, Distances, Seeds
 from howsure.studies.trust.world.search import FAILED, GOING, REACHED, Progress, Task
 
 
-class _Plain:
+class _Plain(ABC):
     """A task that has no memory."""
 
     idle_counts = False
@@ -29,8 +30,9 @@ class _Plain:
     def after(self, progress: Progress, action: int, before: Core, now: Core) -> tuple[Progress, int]:
         return progress, self.judge(action, before, now)
 
+    @abstractmethod
     def judge(self, action: int, before: Core, now: Core) -> int:
-        raise NotImplementedError
+        """How the task stands after one action."""
 
     def near(self, core: Core, cells: tuple[int, ...]) -> int:
         return self.distances.field(self.distances.near(cells), core)[core.cell]
