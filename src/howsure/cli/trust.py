@@ -120,6 +120,9 @@ def run(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every step with its three answers.")] = False,
     top_logprobs: TopLogprobs = 10,
+    vocab_size: Annotated[
+        int | None, typer.Option(help="Tokens that the model knows; with it, entropies get their upper bound too.")
+    ] = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = 0.0,
     seed: common.Seed = 0,
@@ -164,6 +167,7 @@ def run(
         clock=clock,
         frames=frames,
         top_logprobs=top_logprobs,
+        vocab_size=vocab_size,
         max_tokens=max_tokens,
         temperature=temperature,
         interactive=interactive,

@@ -333,6 +333,12 @@ def test_logprobs_columns(tmp_path: Path, grounding: Path) -> None:
     assert float(rows[0]["entropy_action_H_X"]) == pytest.approx(action, abs=1e-12)
     assert rows[0]["entropy_high_H_X"] == "", "the size of the vocabulary is unknown"
     assert list(rows[0]) == columns("logprobs")
+    known = {"evidence": "logprobs", "grounding": grounding, "max_steps": 1, "vocab_size": 1002}
+    trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "v", **known)
+    bounded = next(csv.DictReader((tmp_path / "v" / "steps.csv").open()))
+    # 0.8 and 0.1 are known; the 0.1 that is left is spread over the other 1,000 tokens.
+    high = -(0.8 * math.log2(0.8) + 0.1 * math.log2(0.1)) + 0.1 * math.log2(1000 / 0.1)
+    assert float(bounded["entropy_high_H_X"]) == pytest.approx(high, abs=1e-12)
     assert list(rows[0])[:4] == ["step", "timestamp", "agent_x", "agent_y"]
     assert list(rows[0])[-4:] == ["entropy_H_X", "entropy_H_X_given_S", "entropy_H_X_given_LS", "trust_T"]
 
@@ -350,6 +356,7 @@ def test_what_cannot_be_asked_is_refused_before_any_work(tmp_path: Path) -> None
         ({"instruction": "go \udcff"}, "--instruction is no UTF-8"),
         ({"act": "never"}, "--act must be"),
         ({"clock": "cuckoo"}, "--clock must be"),
+        ({"vocab_size": 4}, "--vocab-size"),
     ):
         with pytest.raises((InputError, MissingCapability), match=words):
             trust("walls", Scorer(table), out=tmp_path / "run", **options)

@@ -87,6 +87,7 @@ def elicitor(
     actions: Sequence[str],
     *,
     top_logprobs: int = 10,
+    vocab_size: int | None = None,
     max_tokens: int | None = None,
     temperature: float = 0.0,
 ) -> Elicitor:
@@ -99,7 +100,7 @@ def elicitor(
     model.require(Capability.GENERATE, f"--evidence {evidence}")
     how = Writing(model, max_tokens or (256 if evidence == "logprobs" else 512), temperature)
     if evidence == "logprobs":
-        return ByLogprobs(how, tuple(actions), top_logprobs)
+        return ByLogprobs(how, tuple(actions), top_logprobs, vocab_size)
     return ByWord(how, tuple(action for action in actions if action in LABELS))
 
 
@@ -199,10 +200,11 @@ class ByLogprobs:
     name = "logprobs"
     most_calls = 1
 
-    def __init__(self, how: Writing, actions: tuple[str, ...], top: int) -> None:
+    def __init__(self, how: Writing, actions: tuple[str, ...], top: int, vocab_size: int | None = None) -> None:
         self.how = how
         self.actions = actions
         self.top = top
+        self.vocab_size = vocab_size
         self.schema = action_schema(actions)
         self.form = Form(
             "Answer with one JSON object and nothing else, in this form: "
@@ -215,7 +217,7 @@ class ByLogprobs:
         return [self._read(answer) for answer in self.how.answers(prompts, self.top, self.schema, seed)]
 
     def _read(self, answer: Answer) -> Reading:
-        found = read_action(answer, self.actions, canonical)
+        found = read_action(answer, self.actions, canonical, vocab_size=self.vocab_size)
         spread = found.distribution
         return Reading(
             entropy_nats=found.first_nats,

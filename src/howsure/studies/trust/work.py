@@ -118,6 +118,7 @@ def prepare(
     clock: str | None = None,
     frames: bool = True,
     top_logprobs: int = 10,
+    vocab_size: int | None = None,
     max_tokens: int | None = None,
     temperature: float = 0.0,
     interactive: bool = False,
@@ -125,6 +126,8 @@ def prepare(
 ) -> Prepared:
     """Open the world, and the model without its weights; refuse in one sentence what cannot be done."""
     _check_numbers(episodes, max_steps, top_logprobs, max_tokens, temperature)
+    if vocab_size is not None and vocab_size <= 21:
+        raise InputError(f"--vocab-size is how many tokens the model knows, which are more than {vocab_size}")
     _check_choice("--act", act, ACTS)
     _check_instruction(instruction)
     place = open_world(world)
@@ -140,6 +143,7 @@ def prepare(
         opened,
         place.actions,
         top_logprobs=top_logprobs,
+        vocab_size=vocab_size,
         max_tokens=max_tokens,
         temperature=temperature,
     )
@@ -163,7 +167,7 @@ def prepare(
     if asked_for != "scored":
         options |= {"max_tokens": max_tokens, "temperature": temperature}
     if asked_for == "logprobs":
-        options["top_logprobs"] = top_logprobs
+        options |= {"top_logprobs": top_logprobs, "vocab_size": vocab_size}
     return Prepared(place, opened, asking, knowledge, instruction, options, owned)
 
 
