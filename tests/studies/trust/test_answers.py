@@ -480,8 +480,7 @@ def test_located_tokens_cover_the_action_and_no_more(actions, listed, rest, inde
 SCENES = (
     "A robot stands at the door", "The goal is above you", "There is a wall to your left", "You are in a corridor",
     "The key lies to the right", "You see nothing", "A box blocks the way", "The floor is wet", "It is dark",
-    "The goal is two cells down", "You came from the left", "Walls on both sides", "An open field", "The lamp is off",
-    "You hold a key", "The robot is stuck", "The goal is behind you", "A long way to go", "Start again", "Turn back",
+    "The goal is two cells down", "You came from the left", "Turn back",
 )  # fmt: skip
 
 
@@ -500,9 +499,9 @@ def test_a_real_server_writes_answers_whose_actions_are_found() -> None:
     with running_llama_server() as base_url:
         model = OpenAIServer("smollm2", base_url=base_url, concurrency=4)
         held = model.generate(prompts, max_tokens=24, temperature=1.0, top_logprobs=10, answer_schema=schema)
-        free = model.generate(prompts[:6], max_tokens=24, temperature=1.0, top_logprobs=10)
+        free = model.generate(prompts[:4], max_tokens=24, temperature=1.0, top_logprobs=10)
     found = [read(one) for one in held]
-    assert [one.action_missing for one in found].count(None) >= 19
+    assert [one.action_missing for one in found].count(None) >= 11
     parsable = [one for one in (*found, *map(read, free)) if one.said is not None]
     located = [one for one in parsable if one.evidence_missing is None]
     assert len(located) >= 0.95 * len(parsable), [one.evidence_missing for one in parsable]

@@ -41,13 +41,12 @@ def no_inherited_account(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_real_llama_cpp_server(tmp_path: Path) -> None:
     """Every answer is held to the schema, and the action's tokens are found in it, though it is cut off behind them."""
     with running_llama_server() as url:
-        found = trust("empty", "openai:smollm2", base_url=url, out=tmp_path / "run", max_steps=2, max_tokens=60)
+        found = trust("empty", "openai:smollm2", base_url=url, out=tmp_path / "run", max_steps=1, max_tokens=40)
     answers = [one for sample in found.samples for one in sample.result["conditions"].values()]
     parsable = [one for one in answers if one["action"] is not None]
-    assert len(answers) == 6
-    assert len(parsable) >= 5
+    assert len(answers) == len(parsable) == 3
     located = [one for one in parsable if one["located"] and one["entropy_bits"] is not None]
-    assert len(located) >= 0.95 * len(parsable)
+    assert len(located) == 3
     for one in located:
         assert one["low_bits"] >= one["entropy_bits"] - 1e-9, "the tight lower bound spreads what is left"
         assert sum(one["probabilities"].values()) + one["other"] == pytest.approx(1.0, abs=1e-6)
