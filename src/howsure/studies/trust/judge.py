@@ -142,8 +142,8 @@ def _about_prompts(samples: Sequence[Sample]) -> Iterator[str]:
     again = sum(sample.result["first_asked"] != sample.result["step"] for sample in samples)
     if again:
         yield (
-            f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, and tell "
-            "nothing new: --act sample leaves such places sooner"
+            f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, which "
+            "tells nothing new: --act sample leaves such places sooner"
         )
     latest = {sample.result["episode"]: sample.result["first_episode"] for sample in samples}
     copies = sum(first != episode for episode, first in latest.items())
