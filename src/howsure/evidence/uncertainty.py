@@ -15,22 +15,25 @@ def entropies_from_top(evidence: TokenLogprobs, vocab_size: int | None = None) -
     """Bucket entropy and bounds at each position, the chosen token counted as known; None without alternatives."""
     if evidence.top is None:
         return None
-    inside = [_is_listed(evidence, evidence.top, i) for i in range(len(evidence))]
+    inside = [chosen_place(evidence, evidence.top, i) is not None for i in range(len(evidence))]
     outside = np.where(inside, np.nan, evidence.logprobs)
     return topk_entropies(evidence.top.logprobs, evidence.top.starts, chosen_logprobs=outside, vocab_size=vocab_size)
 
 
-def _is_listed(evidence: TokenLogprobs, top: TopAlternatives, i: int) -> bool:
-    """Whether the chosen token is among its alternatives. Half characters share a text, so bytes go first."""
+def chosen_place(evidence: TokenLogprobs, top: TopAlternatives, i: int) -> int | None:
+    """Where among all alternatives the chosen token of a position stands; None where it is not one of them.
+
+    Half characters share a text, so bytes go first.
+    """
     chosen = evidence.token_bytes[i] if evidence.token_bytes is not None else None
     for j in range(int(top.starts[i]), int(top.starts[i + 1])):
         other = top.token_bytes[j] if top.token_bytes is not None else None
         if chosen is not None and other is not None:
             if chosen == other:
-                return True
+                return j
         elif top.tokens[j] == evidence.tokens[i] and _close(top.logprobs[j], evidence.logprobs[i]):
-            return True
-    return False
+            return j
+    return None
 
 
 def _close(a: float, b: float) -> bool:

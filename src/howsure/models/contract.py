@@ -184,6 +184,8 @@ class Model(ABC):
     name: str
     capabilities: frozenset[Capability]
     counters: Counters
+    remote: bool = False
+    """Whether a server answers, which nobody can promise to answer the same twice."""
     answer_form: str | None = None
     """How the last answers were held to a schema, one of `answer_form.FORMS`; None where nothing holds them to one."""
 

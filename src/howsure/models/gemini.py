@@ -58,6 +58,7 @@ class GeminiModel(Model):
     """
 
     capabilities = frozenset({Capability.GENERATE})
+    remote = True
 
     def __init__(
         self,

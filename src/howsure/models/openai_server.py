@@ -69,6 +69,7 @@ class OpenAIServer(Model):
     """
 
     capabilities = frozenset({Capability.GENERATE, Capability.SCORE})
+    remote = True
 
     def __init__(
         self,

@@ -15,9 +15,10 @@ import pytest
 import howsure
 from howsure.errors import InputError, MissingCapability, RunDamaged, RunMismatch
 from howsure.evidence import TokenLogprobs
+from howsure.models.contract import Message
 from howsure.studies.trust import Told, prepare, trust
 from howsure.studies.trust.logs import analyse
-from howsure.studies.trust.prompts import NEUTRAL
+from howsure.studies.trust.prompts import NEUTRAL, Prompt
 from howsure.studies.trust.table import StepTable, columns
 from howsure.studies.trust.world import SHIPPED_MAPS
 from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
@@ -86,6 +87,22 @@ def test_a_condition_that_failed_is_missing_and_the_step_goes_on(tmp_path: Path,
     assert [row["entropy_H_X_given_S"] for row in rows] == ["", "", ""]
     assert [row["trust_T"] for row in rows] == ["", "", ""]
     assert [row["missing_entropies"] for row in rows] == ["1", "1", "1"]
+
+
+def test_what_was_found_is_not_asked_for_again(tmp_path: Path) -> None:
+    """A robot that runs into a wall is asked the same at every step from the second on."""
+    model = Scorer(lambda condition, text: [0.0])
+    found = trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", max_steps=6)
+    assert [sample.result["action"] for sample in found.samples] == ["up"] * 6
+    assert len(model.batches) == 2, "the first step, and the one that all others repeat"
+
+
+def test_what_failed_is_asked_for_again() -> None:
+    """A server may be back a moment later."""
+    answers = iter([None, [0.0]])
+    asking = prepare("MiniGrid-Empty-8x8-v0", Scorer(lambda condition, text: next(answers))).asking
+    prompts = [Prompt((Message("user", "where to?"),))]
+    assert [asking.ask(prompts)[0].action for _ in range(3)] == [None, "up", "up"]
 
 
 def test_no_action_means_no_step_of_the_world(tmp_path: Path) -> None:

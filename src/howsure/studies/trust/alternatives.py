@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from howsure.evidence import Distribution, TokenLogprobs, TopAlternatives
-from howsure.evidence.uncertainty import SAME_LOGPROB_NATS
+from howsure.evidence import Distribution, TokenLogprobs, TopAlternatives, chosen_place
 from howsure.studies.trust.json_places import Member, read_text
 from howsure.studies.trust.spellings import Spellings, could_become
 from howsure.studies.trust.token_places import TokenPlaces, utf8
@@ -124,22 +123,12 @@ def action_mass(
 def _position(evidence: TokenLogprobs, top: TopAlternatives, i: int) -> tuple[float, list[tuple[int, float]], float]:
     """The chosen token's probability, the other rows with theirs, and what is left; all divided by a sum above 1."""
     listed = range(int(top.starts[i]), int(top.starts[i + 1]))
-    own = next((j for j in listed if _is_chosen(evidence, top, i, j)), None)
+    own = chosen_place(evidence, top, i)
     chosen = float(np.exp(evidence.logprobs[i] if own is None else top.logprobs[own]))
     rows = [(j, float(np.exp(top.logprobs[j]))) for j in listed if j != own]
     total = chosen + sum(probability for _, probability in rows)
     scale = max(total, 1.0)
     return chosen / scale, [(j, probability / scale) for j, probability in rows], max(0.0, 1.0 - total)
-
-
-def _is_chosen(evidence: TokenLogprobs, top: TopAlternatives, i: int, j: int) -> bool:
-    """The rule by which the entropy of a position knows its chosen token among the alternatives."""
-    chosen = evidence.token_bytes[i] if evidence.token_bytes is not None else None
-    other = top.token_bytes[j] if top.token_bytes is not None else None
-    if chosen is not None and other is not None:
-        return chosen == other
-    gap = top.logprobs[j] == evidence.logprobs[i] or abs(top.logprobs[j] - evidence.logprobs[i]) <= SAME_LOGPROB_NATS
-    return bool(top.tokens[j] == evidence.tokens[i] and gap)
 
 
 def _spelled(top: TopAlternatives, j: int, places: TokenPlaces) -> bytes:

@@ -25,7 +25,6 @@ from howsure.studies.trust.world.actions import parse_action
 EVIDENCE = ("scored", "logprobs", "verbalized")
 MOST_RETRIES = 3
 MOST_REMEMBERED = 256
-SERVERS = ("openai:", "gemini:")
 
 
 class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,11 +68,7 @@ class Elicitor(Protocol):
 
 def usual_evidence(model: Model) -> str:
     """What is asked for where the user did not say: exact scores where they can be had at no risk."""
-    if Capability.SCORE not in model.capabilities:
-        return "logprobs"
-    if Capability.GENERATE in model.capabilities and model.name.startswith(SERVERS):
-        return "logprobs"
-    return "scored"
+    return "scored" if Capability.SCORE in model.capabilities and not model.remote else "logprobs"
 
 
 def seed_of(*numbers: int) -> int:
@@ -128,7 +123,8 @@ class Scored:
         if found is None:
             scored = self.model.try_score(distinct)
             found = {item: self._read(one) for item, one in zip(distinct, scored, strict=True)}
-            self._remember(distinct, found)
+            if not any(isinstance(one, Failure) for one in scored):  # which may pass
+                self._remember(distinct, found)
         return [found[self._item(prompt)] for prompt in prompts]
 
     def _remember(self, asked: tuple[ScoreItem, ...], found: dict[ScoreItem, Reading]) -> None:

@@ -13,7 +13,7 @@ from howsure.models.contract import Capability, Model
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample
 from howsure.runs.files import storage_errors, write_atomic
 from howsure.studies.pairs import check_seed, open_models
-from howsure.studies.trust.elicit import SERVERS, Elicitor, Scored, elicitor, usual_evidence
+from howsure.studies.trust.elicit import Elicitor, Scored, elicitor, usual_evidence
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.judge import judge
 from howsure.studies.trust.knowledge import read_knowledge, repeats, shipped_knowledge, summary_of
@@ -147,7 +147,7 @@ def prepare(
         max_tokens=max_tokens,
         temperature=temperature,
     )
-    usual_clock = "world" if asked_for == "scored" and not opened.name.startswith(SERVERS) else "real"
+    usual_clock = "world" if asked_for == "scored" and not opened.remote else "real"
     _check_choice("--clock", clock or usual_clock, CLOCKS)
     options: dict[str, Any] = {
         "evidence": asked_for,
