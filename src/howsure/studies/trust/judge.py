@@ -123,14 +123,14 @@ def _counted(reasons: Iterator[str | None]) -> dict[str, int]:
 
 def _notes(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
     """What a reader of the figures must know about how they came about."""
-    yield from _about_prompts(samples)
+    yield from _about_prompts(samples, options)
     yield from _about_knowledge(samples, options)
     yield from _about_answers(samples, options["evidence"])
     if options["frames"] and len(samples) >= MOST_FRAMES:
         yield f"the replay holds the first {MOST_FRAMES} frames; all others are in the folder frames"
 
 
-def _about_prompts(samples: Sequence[Sample]) -> Iterator[str]:
+def _about_prompts(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
     total = len(samples)
     ungrounded = sum(sample.result["knowledge_count"] == 0 for sample in samples)
     if ungrounded:
@@ -141,9 +141,10 @@ def _about_prompts(samples: Sequence[Sample]) -> Iterator[str]:
         yield f"{untold} of {total} steps have no instruction: --instruction gives one"
     again = sum(sample.result["first_asked"] != sample.result["step"] for sample in samples)
     if again:
+        way_out = ": --act sample leaves such places sooner" if options["act"] == "best" else ""
         yield (
             f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, which "
-            "tells nothing new: --act sample leaves such places sooner"
+            f"tells nothing new{way_out}"
         )
     latest = {sample.result["episode"]: sample.result["first_episode"] for sample in samples}
     copies = sum(first != episode for episode, first in latest.items())
