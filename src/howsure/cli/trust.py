@@ -7,19 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from howsure.cli import common
-
-
-class RunsByDefault(TyperGroup):
-    """`howsure trust MAP …` is `howsure trust run MAP …`: what is none of the commands is a world."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands:
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
+from howsure.cli.groups import RunsByDefault
 
 app = typer.Typer(
     name="trust",

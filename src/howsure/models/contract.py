@@ -1,8 +1,9 @@
-"""What a model is to the rest of howsure: a name, a fingerprint, and one or two capabilities.
+"""What a model is to the rest of howsure: a name, a fingerprint, and its capabilities.
 
 `generate` takes conversations and gives answers with the log-probabilities of their tokens.
 `score` takes prefixes with continuations and gives the log-probabilities of each continuation, by forward
-passes only. A back end is one file that subclasses `Model` and implements either or both.
+passes only. `click` takes screens with instructions and gives the place to click, without any words. A back end is one
+file that subclasses `Model` and implements some of them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Capability(StrEnum):
 
     GENERATE = "generate"
     SCORE = "score"
+    CLICK = "click"
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -79,6 +81,26 @@ class Failure(msgspec.Struct, frozen=True):
 
     reason: str
     detail: str
+
+
+class ClickRequest(NamedTuple):
+    """A screen, and what is wanted on it."""
+
+    instruction: str
+    screen: Picture
+
+
+class Click(msgspec.Struct, frozen=True):
+    """Where a model would click, in pixels of the image as it is shown, and how sure it is of that, from 0 to 1.
+
+    `matched` is what it found there, in words; `how` names the way in which it was found.
+    """
+
+    x_px: float
+    y_px: float
+    confidence: float
+    matched: str | None = None
+    how: str | None = None
 
 
 class Batch(NamedTuple):
@@ -161,6 +183,7 @@ class Counters(msgspec.Struct):
 class ModelOptions:
     """How to open a model; what a back end has no use for, it ignores.
 
+    `max_pixels` is the most that an image-text model on this machine sees of an image, None what the checkpoint says.
     `device` None means a GPU where there is one. `dtype` None means float32 on a CPU and the checkpoint's
     own type elsewhere. `token_budget` None means 2,048 tokens a batch on a CPU and 16,384 elsewhere. `tokenizer` is a
     folder or name to take the tokenizer from, where the checkpoint holds none. `compile` costs seconds at first, and
@@ -174,6 +197,7 @@ class ModelOptions:
     trust_remote_code: bool = False
     tokenizer: str | None = None
     compile: bool = False
+    max_pixels: int | None = None
     concurrency: int = 8
     announce: Callable[[str], None] | None = None
 
@@ -201,6 +225,20 @@ class Model(ABC):
         Whether the model behind a server sees them, only the server can tell: where it does not, it refuses them.
         """
         return False
+
+    @property
+    def architecture(self) -> str | None:
+        """The kind of network as its configuration names it, such as `qwen3_vl`; None where only a server knows."""
+        return None
+
+    @property
+    def limits_pixels(self) -> bool:
+        """Whether `max_pixels` says how much of an image the network sees."""
+        return False
+
+    def seen_size(self, picture: Picture) -> tuple[int, int] | None:
+        """Width and height of the image as the network gets it, in pixels; None where that is not known here."""
+        return None
 
     @property
     def takes_chat(self) -> bool:
@@ -337,6 +375,10 @@ class Model(ABC):
         the answer to, where it can; weights on this machine write freely, so the conversation has to ask for the form.
         """
         raise self._lacks(Capability.GENERATE, "generate")
+
+    def click(self, requests: Sequence[ClickRequest]) -> list[Click | Failure]:
+        """One place for each request, in order, or the reason why there is none."""
+        raise self._lacks(Capability.CLICK, "click")
 
 
 def _as_item(given: ScoreItem | tuple[Any, ...]) -> ScoreItem:

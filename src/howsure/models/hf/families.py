@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Size = tuple[int, int]
-"""Width and height in pixels."""
+from howsure.models.resizing import Size, area_limited
 
 Block = Callable[[Any, Any, str, Size], str]
 """(configuration, image processor, image token, size) → text."""
@@ -28,6 +27,7 @@ class Family:
     begin_token     the prompt begins with the tokenizer's begin token, after the image
     nested          its image processor wants a list of images for each text
     pieces          the vision tower runs over all images in one sequence, in pieces that do not see each other
+    seen            the size that an image is brought to, for kinds that keep its shape and limit its area
     """
 
     block: Block | None = None
@@ -38,11 +38,17 @@ class Family:
     begin_token: bool = False
     nested: bool = False
     pieces: bool = False
+    seen: Callable[[Any, Size], Size] | None = None
 
 
 def _qwen(config: Any, processor: Any, token: str, size: Size) -> str:
     patches = processor.get_number_of_image_patches(size[1], size[0], {})
     return token * int(patches // config.vision_config.spatial_merge_size**2)
+
+
+def _qwen_seen(processor: Any, size: Size) -> Size:
+    side, limits = processor.patch_size * processor.merge_size, processor.size
+    return area_limited(size, side, limits["shortest_edge"], limits["longest_edge"])
 
 
 def _square(config: Any, processor: Any, token: str, size: Size) -> str:
@@ -67,7 +73,7 @@ def _tiles(config: Any, processor: Any, token: str, size: Size) -> str:
     return f"{split}{around}<global-img>{tile}{around}"
 
 
-_QWEN = Family(_qwen, "<|vision_start|>{image}<|vision_end|>", grid_positions=True, pieces=True)
+_QWEN = Family(_qwen, "<|vision_start|>{image}<|vision_end|>", grid_positions=True, pieces=True, seen=_qwen_seen)
 _TILED = Family(_tiles, nested=True)
 
 FAMILIES: dict[str, Family] = {

@@ -49,6 +49,21 @@ class HFImageTextModel(HFTextModel):
         return Capability.GENERATE in self.capabilities
 
     @property
+    def architecture(self) -> str | None:
+        return str(self.whole_config.model_type)
+
+    @property
+    def limits_pixels(self) -> bool:
+        return self.family.seen is not None
+
+    def fingerprint(self) -> dict[str, Any]:
+        limit = self._options.max_pixels
+        return super().fingerprint() | ({} if limit is None else {"max_pixels": limit})
+
+    def seen_size(self, picture: Picture) -> tuple[int, int] | None:
+        return self.sight.seen_size((picture.width, picture.height))
+
+    @property
     def _image_token_id(self) -> int | None:
         return self.sight.image_token_id
 
@@ -58,7 +73,10 @@ class HFImageTextModel(HFTextModel):
 
     @cached_property
     def sight(self) -> Sight:
-        return Sight(self.source, self.whole_config, self.encoder.tokenizer, self._options.trust_remote_code)
+        options = self._options
+        return Sight(
+            self.source, self.whole_config, self.encoder.tokenizer, options.trust_remote_code, options.max_pixels
+        )
 
     @cached_property
     def network(self) -> Any:

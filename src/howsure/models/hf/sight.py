@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from howsure.errors import HowsureError, UnusableImage, WeightsError
+from howsure.errors import HowsureError, InputError, UnusableImage, WeightsError
 from howsure.models.hf.families import Size, family_of
 from howsure.models.hf.loading import cached_json, explained
 from howsure.models.images import Picture
@@ -25,12 +25,15 @@ _NOT_FOR_THE_NETWORK = frozenset({"rows", "cols", "num_crops"})
 class Sight:
     """The eyes of one image-text network."""
 
-    def __init__(self, source: str, config: Any, tokenizer: Any, trust_remote_code: bool = False) -> None:
+    def __init__(
+        self, source: str, config: Any, tokenizer: Any, trust_remote_code: bool = False, max_pixels: int | None = None
+    ) -> None:
         self.config = config
         self.tokenizer = tokenizer
         self.family = family_of(config.model_type)
         self._source = source
         self._trust = trust_remote_code
+        self._max_pixels = max_pixels
         self._blocks: dict[Size, tuple[int, ...]] = {}
 
     @cached_property
@@ -75,7 +78,31 @@ class Sight:
         from transformers import AutoImageProcessor
 
         with explained(self._source, "image processor"):
-            return AutoImageProcessor.from_pretrained(self._source, trust_remote_code=self._trust)
+            found = AutoImageProcessor.from_pretrained(self._source, trust_remote_code=self._trust)
+            if self._max_pixels is None:
+                return found
+            self._check_limit(found)
+            # As `max_pixels` alone, the limit is silently ignored by some releases of transformers.
+            size = {"longest_edge": self._max_pixels}
+            size["shortest_edge"] = min(found.size["shortest_edge"], self._max_pixels)
+            return AutoImageProcessor.from_pretrained(self._source, trust_remote_code=self._trust, size=size)
+
+    def _check_limit(self, processor: Any) -> None:
+        if self.family.seen is None:
+            raise InputError(
+                f"max_pixels limits the area of an image, and {self._source} brings every image to sizes of its own: "
+                "leave it out"
+            )
+        least = (processor.patch_size * processor.merge_size) ** 2
+        if self._max_pixels is not None and self._max_pixels < least:
+            raise InputError(f"max_pixels must be at least {least}, which is one token of {self._source}")
+
+    def seen_size(self, size: Size) -> Size | None:
+        """Width and height of an image of this size as the network gets it; None where that is not told here."""
+        if self.family.seen is None:
+            return None
+        with _usable(f"an image of {size[0]}×{size[1]} pixels"):
+            return self.family.seen(self.image_processor, size)
 
     @cached_property
     def chat_template(self) -> str | None:

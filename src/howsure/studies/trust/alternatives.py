@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from howsure.evidence import Distribution, TokenLogprobs, TopAlternatives, chosen_place
+from howsure.models.token_places import TokenPlaces, utf8
 from howsure.studies.trust.json_places import Member, read_text
 from howsure.studies.trust.spellings import Spellings, could_become
-from howsure.studies.trust.token_places import TokenPlaces, utf8
 
 Parse = Callable[[str], str | None]
 

@@ -18,11 +18,11 @@ from howsure.errors import EvidenceError
 from howsure.evidence import Distribution, TokenLogprobs, TopAlternatives, entropies_from_top
 from howsure.measures import entropy_nats
 from howsure.models.contract import Answer
+from howsure.models.token_places import lay_tokens, utf8
 from howsure.studies.trust.alternatives import ActionMass, Parse, Written, action_mass, decision_token
 from howsure.studies.trust.json_places import INCOMPLETE, JsonObject, Member, Place, first_object, printable
 from howsure.studies.trust.notes import note_schemas, read_notes
 from howsure.studies.trust.spellings import Spellings, usual_spellings
-from howsure.studies.trust.token_places import lay_tokens, utf8
 
 MOST_ACTIONS = 4
 """How many actions an answer may name where a server holds it to the schema; only the first is taken."""
