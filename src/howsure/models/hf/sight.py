@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from howsure.errors import HowsureError, InputError, UnusableImage, WeightsError
-from howsure.models.hf.families import Size, family_of
+from howsure.models.hf.families import family_of
 from howsure.models.hf.loading import cached_json, explained
 from howsure.models.images import Picture
+from howsure.models.resizing import Size
 
 Pixels = Mapping[str, Any]
 """What an image processor gives for one image: tensors by name."""
