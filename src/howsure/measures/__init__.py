@@ -9,6 +9,7 @@ from howsure.measures.calibration import (
     smooth_ece,
 )
 from howsure.measures.choices import ChoiceScores, NormalisedChoices, choice_scores, normalised_choices
+from howsure.measures.clicks import agreement, click_distances, in_box, in_polygon, spread
 from howsure.measures.coherent import CoherentTrust, coherent_trust
 from howsure.measures.detectors import (
     Baseline,
@@ -67,6 +68,7 @@ from howsure.measures.trust import TrustEstimate, trust, trust_of_each, trust_ov
 from howsure.measures.turns import TurnColumns, TurnStatistics, turn_statistics, turn_statistics_ragged
 from howsure.measures.units import NATS_PER_BIT, bits_to_nats, nats_to_bits
 from howsure.measures.verbalized import verbalized_entropy_nats
+from howsure.measures.weighted_bootstrap import bootstrap_auroc, bootstrap_median
 
 __all__ = [
     "NATS_PER_BIT",
@@ -94,6 +96,7 @@ __all__ = [
     "TrustEstimate",
     "TurnColumns",
     "TurnStatistics",
+    "agreement",
     "auarc",
     "auprc",
     "aurc",
@@ -101,12 +104,15 @@ __all__ = [
     "bits_to_nats",
     "block_entropies",
     "bootstrap",
+    "bootstrap_auroc",
     "bootstrap_mean",
+    "bootstrap_median",
     "bootstrap_ratio",
     "bootstrap_ratios",
     "brier_score",
     "check_logprobs",
     "choice_scores",
+    "click_distances",
     "coherent_trust",
     "cosine_distance",
     "cross_entropy_nats",
@@ -125,6 +131,8 @@ __all__ = [
     "fit_threshold",
     "grassberger_entropy_nats",
     "highest",
+    "in_box",
+    "in_polygon",
     "inference_gap",
     "inquiry_drift",
     "kl_nats",
@@ -149,6 +157,7 @@ __all__ = [
     "running_tail",
     "running_weighted",
     "smooth_ece",
+    "spread",
     "state_features",
     "topk_entropies",
     "topk_entropy",

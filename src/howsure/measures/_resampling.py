@@ -45,6 +45,17 @@ def _draws(rng: np.random.Generator, rows: int, resamples: int) -> Iterator[NDAr
         yield rng.integers(0, rows, size=(size, rows))
 
 
+def drawn_times(units: int, resamples: int, seed: int, *, width: int) -> Iterator[NDArray[np.int64]]:
+    """[some resamples × units]: how often each unit came up in `units` draws with replacement.
+
+    `width` is the length of the rows that the caller makes of them, which decides how many come at a time.
+    """
+    rng = np.random.default_rng(seed)
+    for size in _chunks(resamples, width):
+        drawn = rng.integers(0, units, size=(size, units)) + units * np.arange(size)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=size * units).reshape(size, units)
+
+
 def _chunks(resamples: int, width: int) -> Iterator[int]:
     step = max(1, CHUNK // width)
     for start in range(0, resamples, step):
