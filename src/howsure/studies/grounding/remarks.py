@@ -1,0 +1,125 @@
+"""What a reader of the figures must know about how they came about; most runs need few of these sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from howsure.runs import Sample
+from howsure.studies.grounding.columns import Columns
+
+FEW_IMAGES = 10
+"""Below about so many, the percentile bootstrap is too narrow."""
+
+WIDE_NET = 0.2
+"""How far accuracy within δ may lie above point in target before δ says little about hitting it."""
+
+NEARLY_ALL = 0.95
+"""A share of equal confidences above which their order says next to nothing."""
+
+
+def remarks(
+    samples: Sequence[Sample],
+    table: Columns,
+    figures: dict[str, dict[str, Any]],
+    knows: dict[str, dict[str, Any]],
+    *,
+    delta: float,
+) -> list[str]:
+    return [
+        *_about_misses(table, figures),
+        *_about_delta(table, delta),
+        *_about_places(table),
+        *_about_screens(table),
+        *_about_samples(samples),
+        *_about_confidence(knows),
+    ]
+
+
+def _about_misses(table: Columns, figures: dict[str, dict[str, Any]]) -> Iterator[str]:
+    placed = table.placed
+    without = {
+        "in a wrong format": int((table.unreadable & placed).sum()),
+        "refused": int((table.refused & placed).sum()),
+        "failed": int((~table.answered & placed).sum()),
+    }
+    if any(without.values()):
+        parts = ", ".join(f"{count} {what}" for what, count in without.items() if count)
+        yield (
+            f"accuracy counts what has no click as a miss ({parts} of {int(placed.sum())}); mean and median L2 leave "
+            f"these {sum(without.values())} out"
+        )
+    of_answered = figures["accuracy_of_answered"]["value"]
+    if without["failed"] and of_answered is not None:
+        yield f"of the {figures['accuracy_of_answered']['of']} that were answered, {of_answered:.1%} are within δ"
+    if placed.any() and not placed.all():
+        yield (
+            f"{int((~placed).sum())} of {len(table)} samples have nothing to click: they are no part of accuracy, and "
+            "hit_rate counts a refusal there as a hit"
+        )
+
+
+def _about_delta(table: Columns, delta: float) -> Iterator[str]:
+    region = table.region
+    if not region.any():
+        return
+    near, inside = float(table.within[region].mean()), float(table.inside[region].mean())
+    if near - inside > WIDE_NET:
+        yield (
+            f"δ = {delta:g} is a wide net, {delta / 10:g} % of the screen's width and height on every side: {near:.1%} "
+            f"of the samples are within it, and {inside:.1%} inside the target"
+        )
+
+
+def _about_places(table: Columns) -> Iterator[str]:
+    off = int(table.off_screen.sum())
+    if off:
+        yield (
+            f"{off} of {int(table.clicked.sum())} clicks lie outside the screen; where many do, the model may write in "
+            "another --frame"
+        )
+    cut = int((table.cut_off & table.unreadable).sum())
+    if cut:
+        yield f"{cut} of {int(table.unreadable.sum())} answers in a wrong format ended at --max-new-tokens"
+
+
+def _about_screens(table: Columns) -> Iterator[str]:
+    if 0 < table.images < FEW_IMAGES and len(table) > 1:
+        what = "1 screen, which" if table.images == 1 else f"{table.images} screens, which"
+        yield f"all samples are on {what} is too few for intervals to be trusted"
+
+
+def _about_samples(samples: Sequence[Sample]) -> Iterator[str]:
+    drawn = [sample.result["samples"] for sample in samples if "samples" in sample.result]
+    failed, asked = (sum(one[name] for one in drawn) for name in ("failed", "asked"))
+    if failed:
+        yield f"{failed} of {asked} drawn answers failed, and are left out of agreement and spread"
+
+
+def _about_confidence(knows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    alike = [kind for kind, found in knows.items() if found["answers"] > 1 and _hardly_differ(found)]
+    if alike:
+        yield f"{NEARLY_ALL:.0%} or more of the confidences are one number by {_named(alike)}: their AUROC means little"
+    for what in ("hits", "misses"):
+        one_sided = [kind for kind, found in knows.items() if kind not in alike and _only(found) == what]
+        if one_sided:
+            yield f"whether it knows cannot be told by {_named(one_sided)}: all answers that have it are {what}"
+    for found in knows.values():
+        if found["calibration"] is not None and found["calibration"]["smooth_ece_missing"]:
+            yield found["calibration"]["smooth_ece_missing"]
+            return
+
+
+def _hardly_differ(found: dict[str, Any]) -> bool:
+    return found["most_common_share"] is not None and found["most_common_share"] >= NEARLY_ALL
+
+
+def _only(found: dict[str, Any]) -> str | None:
+    """`hits` or `misses` where there is nothing else to be told apart."""
+    if not found["answers"] or 0 < found["hits"] < found["answers"]:
+        return None
+    return "hits" if found["hits"] else "misses"
+
+
+def _named(kinds: Sequence[str]) -> str:
+    return ", ".join(kind.replace("_", " ") for kind in kinds)

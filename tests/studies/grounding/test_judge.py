@@ -1,0 +1,537 @@
+"""The figures of a summary, worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from howsure.evidence import Outcome
+from howsure.measures import auroc, bootstrap_auroc, bootstrap_mean, bootstrap_median, wilson_interval
+from howsure.runs import Sample
+from howsure.studies.grounding.judge import judge, judge_group
+
+DELTA = 140.0
+BOX = (400.0, 400.0, 600.0, 600.0)
+POLYGON = (400.0, 400.0, 600.0, 400.0, 500.0, 600.0)
+
+
+def about(index: int, kind: str, image: str | None, labels: dict[str, list[str]] | None) -> dict[str, Any]:
+    coords = {"point": (500.0, 500.0), "box": BOX, "polygon": POLYGON, "refusal": ()}[kind]
+    return {
+        "instruction": f"click {index}",
+        "labels": labels or {},
+        "image_path": "/screens/one.png",
+        "image_sha256": image or f"screen {index}",
+        "image_size": [1920, 1080],
+        "target": {"kind": kind, "coords": list(coords)},
+        "gt_coord": None if kind == "refusal" else [500.0, 500.0],
+        "gt_content": None,
+    }
+
+
+def sample(
+    index: int,
+    l2: float | None = None,
+    *,
+    says: str = "point",
+    kind: str = "point",
+    inside: bool = False,
+    image: str | None = None,
+    labels: dict[str, list[str]] | None = None,
+    **more: Any,
+) -> Sample:
+    """One that clicks so far to the right of its target, or does something else."""
+    place = [500.0 + (l2 or 0.0), 500.0] if says == "point" else None
+    distance = l2 if place is not None and kind != "refusal" else None
+    within = None if kind == "refusal" else distance is not None and distance <= DELTA
+    in_region = inside if kind in ("box", "polygon") else None
+    hit = says == "refusal" if kind == "refusal" else bool(within if in_region is None else in_region)
+    answer = {
+        "pred_raw": "",
+        "pred_coord": place,
+        "pred_content": None,
+        "says": says,
+        "form": None,
+        "why_not": "no_numbers" if says == "wrong_format" else None,
+        "finish_reason": "stop",
+        "l2": distance,
+        "within_delta": within,
+        "inside": in_region,
+        "hit": hit,
+        "confidence": {},
+        "confidence_missing": {},
+    }
+    result = about(index, kind, image, labels) | answer | more
+    return Sample(f"s{index}", index, result, outcome=Outcome(correct=hit, distance=distance))
+
+
+def failed(index: int, kind: str = "point", image: str | None = None, **labels: list[str]) -> Sample:
+    return Sample(f"s{index}", index, about(index, kind, image, labels), reason="server_error", detail="on paper")
+
+
+def sure(index: int, l2: float, confidence: float, kind: str = "coordinate_mean", **more: Any) -> Sample:
+    return sample(index, l2, confidence={kind: confidence}, **more)
+
+
+POINTS = [sample(0, 10.0), sample(1, 140.0), sample(2, 140.001), sample(3, 300.0)]
+
+
+# -- accuracy and distances -----------------------------------------------------------------------------------------
+
+
+def test_accuracy_and_distances_by_hand() -> None:
+    found = judge(POINTS, delta=DELTA)
+    assert found["accuracy"] == found["accuracy_of_answered"] == found["hit_rate"] == 2 / 4
+    assert found["mean_l2"] == pytest.approx((10 + 140 + 140.001 + 300) / 4)
+    assert found["median_l2"] == pytest.approx((140 + 140.001) / 2)
+    assert found["point_in_target"] is None
+    wilson = wilson_interval(2, 4)
+    assert wilson is not None
+    assert found["figures"]["accuracy"] == {
+        "value": 0.5,
+        "count": 2,
+        "of": 4,
+        "low": wilson.low,
+        "high": wilson.high,
+        "level": 0.95,
+        "method": "Wilson score",
+    }
+    for name, bootstrapped in (("mean_l2", bootstrap_mean), ("median_l2", bootstrap_median)):
+        expected = bootstrapped([10, 140, 140.001, 300], seed=0)
+        assert expected is not None
+        entry = found["figures"][name]
+        assert (entry["low"], entry["high"], entry["count"], entry["of"]) == (expected.low, expected.high, 4, 4)
+    assert found["notes"] == ["all samples are on 4 screens, which is too few for intervals to be trusted"]
+
+
+def test_the_samples_own_hits_are_those_of_the_same_delta() -> None:
+    rows = [*POINTS, sample(4, 5.0, kind="box", inside=True), sample(5, says="refusal", kind="refusal"), failed(6)]
+    found = judge(rows, delta=DELTA)
+    assert found["figures"]["hit_rate"]["count"] == sum(row.result.get("hit") is True for row in rows) == 4
+    assert found["figures"]["accuracy"]["count"] == sum(row.result.get("within_delta") is True for row in rows) == 3
+
+
+def test_another_delta_is_judged_from_the_distances() -> None:
+    assert [judge(POINTS, delta=delta)["accuracy"] for delta in (0, 10, 139, 141, 1000)] == [0, 0.25, 0.25, 0.75, 1]
+    assert judge(POINTS, delta=50)["headline"][0]["name"] == "accuracy within 50"
+
+
+def test_what_has_no_click_is_a_miss_without_a_distance() -> None:
+    rows = [*POINTS, sample(4, says="wrong_format"), sample(5, says="refusal"), failed(6)]
+    found = judge(rows, delta=DELTA)
+    assert found["accuracy"] == pytest.approx(2 / 7)
+    assert found["accuracy_of_answered"] == pytest.approx(2 / 6)
+    assert found["mean_l2"] == pytest.approx((10 + 140 + 140.001 + 300) / 4)
+    assert (found["figures"]["mean_l2"]["count"], found["figures"]["mean_l2"]["of"]) == (4, 7)
+    counts = {name: found[name] for name in found if name.endswith("_count")}
+    assert counts == {
+        "total_count": 7,
+        "image_count": 7,
+        "answered_count": 6,
+        "failed_count": 1,
+        "clicked_count": 4,
+        "refused_count": 1,
+        "wrong_format_count": 1,
+        "placed_count": 7,
+        "region_count": 0,
+        "nothing_to_click_count": 0,
+        "distance_count": 4,
+        "off_screen_count": 0,
+        "cut_off_count": 0,
+    }
+    assert found["wrong_format_share"] == pytest.approx(1 / 6)
+    assert found["why_not"] == {"no_numbers": 1}
+    assert found["figures"]["refused_wrongly"]["value"] == pytest.approx(1 / 7)
+    assert found["coverage"]["text"] == "scored 6 of 7; 1 missing: 1 server error"
+    assert found["notes"][:2] == [
+        "accuracy counts what has no click as a miss (1 in a wrong format, 1 refused, 1 failed of 7); mean and median "
+        "L2 leave these 3 out",
+        "of the 6 that were answered, 33.3% are within δ",
+    ]
+    assert [figure["name"] for figure in found["headline"]] == [
+        "accuracy within 140",
+        "mean L2",
+        "median L2",
+        "in wrong format",
+    ]
+
+
+def test_samples_that_were_left_out_are_counted() -> None:
+    found = judge(POINTS, delta=DELTA, skipped=3)
+    assert found["coverage"]["text"] == "scored 4 of 7; 3 missing: 3 bad sample"
+    assert found["accuracy"] == 0.5
+
+
+# -- regions and refusals -------------------------------------------------------------------------------------------
+
+
+def test_regions_by_hand() -> None:
+    rows = [
+        sample(0, 5.0, kind="box", inside=True),
+        sample(1, 120.0, kind="box"),
+        sample(2, 300.0, kind="box"),
+        sample(3, 5.0, kind="polygon", inside=True),
+        failed(4, kind="polygon"),
+        sample(5, 20.0),
+    ]
+    found = judge(rows, delta=DELTA)
+    assert found["point_in_target"] == 2 / 5
+    shares = {name: (entry["count"], entry["of"]) for name, entry in found["figures"].items()}
+    assert shares["point_in_box"] == (1, 3)
+    assert shares["point_in_polygon"] == (1, 2)
+    assert shares["accuracy"] == (4, 6)
+    assert shares["hit_rate"] == (3, 6), "inside a region, or within δ of a point"
+    assert [figure["name"] for figure in found["headline"]] == [
+        "point in target",
+        "accuracy within 140",
+        "mean L2",
+        "median L2",
+    ]
+    assert found["headline"][0]["value"] == 2 / 5
+
+
+def test_a_wide_net_is_told() -> None:
+    narrow = [sample(i, 5.0, kind="box", inside=i < 8) for i in range(10)]
+    wide = [sample(i, 5.0, kind="box", inside=i < 7) for i in range(10)]
+    assert judge(narrow, delta=DELTA)["notes"] == []
+    assert judge(wide, delta=DELTA)["notes"] == [
+        "δ = 140 is a wide net, 14 % of the screen's width and height on every side: 100.0% of the samples are within "
+        "it, and 70.0% inside the target"
+    ]
+
+
+def test_refusals_by_hand() -> None:
+    rows = [
+        sample(0, says="refusal", kind="refusal"),
+        sample(1, 0.0, kind="refusal"),
+        sample(2, says="wrong_format", kind="refusal"),
+        failed(3, kind="refusal"),
+        sample(4, says="refusal"),
+        sample(5, 10.0),
+    ]
+    found = judge(rows, delta=DELTA)
+    shares = {name: (entry["count"], entry["of"]) for name, entry in found["figures"].items()}
+    assert shares["refused_rightly"] == (1, 4)
+    assert shares["refused_wrongly"] == (1, 2)
+    assert shares["hit_rate"] == (2, 6)
+    assert shares["accuracy"] == (1, 2), "what has nothing to click is no part of it"
+    assert found["distance_count"] == 1
+    assert "refused where nothing is to be clicked" in [figure["name"] for figure in found["headline"]]
+    assert any(note.startswith("4 of 6 samples have nothing to click") for note in found["notes"])
+
+
+def test_only_refusals() -> None:
+    found = judge([sample(i, says="refusal", kind="refusal") for i in range(3)], delta=DELTA)
+    assert found["accuracy"] is found["mean_l2"] is found["median_l2"] is found["point_in_target"] is None
+    assert found["hit_rate"] == 1.0
+    assert [(figure["name"], figure["value"]) for figure in found["headline"]] == [
+        ("refused where nothing is to be clicked", 1.0)
+    ]
+
+
+# -- nothing, one, none ---------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_judged_as_nothing() -> None:
+    found = judge([], delta=DELTA)
+    values = [entry["value"] for entry in found["figures"].values()]
+    assert values == [None] * len(values)
+    assert found["splits"] == found["knows"] == {}
+    assert found["notes"] == []
+    assert [(figure["name"], figure["value"]) for figure in found["headline"]] == [("accuracy within 140", None)]
+
+
+def test_all_failed() -> None:
+    found = judge([failed(0, user=["1"]), failed(1, user=["1"])], delta=DELTA)
+    assert found["accuracy"] == found["hit_rate"] == 0.0
+    assert (
+        found["accuracy_of_answered"] is found["mean_l2"] is found["median_l2"] is found["wrong_format_share"] is None
+    )
+    (only,) = found["splits"]["user"]
+    assert (only["accuracy"], only["mean_l2"], only["failed_count"]) == (0.0, None, 2)
+    assert found["knows"] == {}
+
+
+def test_one_sample() -> None:
+    found = judge([sure(0, 30.0, 0.9)], delta=DELTA)
+    assert (found["accuracy"], found["mean_l2"], found["median_l2"]) == (1.0, 30.0, 30.0)
+    assert found["figures"]["mean_l2"]["low"] is None, "one distance says nothing of the spread"
+    assert found["knows"]["coordinate_mean"]["auroc"] is None
+    assert found["notes"] == [
+        "whether it knows cannot be told by coordinate mean: all answers that have it are hits",
+    ]
+
+
+def test_a_summary_can_be_written_as_json() -> None:
+    rows = [*POINTS, sample(4, says="wrong_format"), failed(5), sure(6, 3.0, 0.5)]
+    for samples in (rows, [], [failed(0)], POINTS[:1]):
+        summary = judge(samples, delta=DELTA)
+        assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_the_order_of_the_samples_does_not_count() -> None:
+    rng = random.Random(0)
+    kinds = ("point", "box", "polygon")
+    rows = [
+        sample(
+            i,
+            rng.uniform(0, 300),
+            kind=kinds[i % 3],
+            inside=rng.random() < 0.5,
+            image=f"screen {i % 11}",
+            labels={"user": [str(i % 12)], "type": ["a", "b"][: 1 + i % 2]},
+            confidence={"coordinate_mean": rng.random(), "spread": rng.random()},
+        )
+        for i in range(60)
+    ]
+    first = judge(rows, delta=DELTA, seed=3)
+    shuffled = rng.sample(rows, len(rows))
+    assert judge(shuffled, delta=DELTA, seed=3) == first
+    assert judge_group(shuffled, delta=DELTA) == judge_group(rows, delta=DELTA)
+    assert judge(rows, delta=DELTA, seed=4) != first
+
+
+# -- screens --------------------------------------------------------------------------------------------------------
+
+
+def test_copies_on_one_screen_do_not_shrink_an_interval() -> None:
+    """Twenty screens, each all right or all wrong: nine items on a screen say no more than one."""
+    distances = [50.0 + 20 * i for i in range(20)]
+    once = judge([sample(i, l2, image=f"{i}") for i, l2 in enumerate(distances)], delta=DELTA)["figures"]
+    rows = [sample(9 * i + j, l2, image=f"{i:02}") for i, l2 in enumerate(distances) for j in range(9)]
+    copied = judge(rows, delta=DELTA)["figures"]
+    alone = judge([sample(i, row.result["l2"]) for i, row in enumerate(rows)], delta=DELTA)["figures"]
+    for name in ("accuracy", "mean_l2", "median_l2"):
+        widths = [found[name]["high"] - found[name]["low"] for found in (once, copied, alone)]
+        assert widths[1] == pytest.approx(widths[0], rel=0.15)
+        assert widths[1] > 2 * widths[2]
+        assert copied[name]["value"] == pytest.approx(once[name]["value"])
+    assert copied["accuracy"]["method"] == "percentile bootstrap over clusters, 2000 resamples"
+
+
+def test_always_right_on_few_screens_is_no_certainty() -> None:
+    rows = [sample(i, 1.0, image=f"{i % 3}") for i in range(30)]
+    expected = wilson_interval(3, 3)
+    assert expected is not None
+    entry = judge(rows, delta=DELTA)["figures"]["accuracy"]
+    assert (entry["value"], entry["low"], entry["high"]) == (1.0, expected.low, 1.0)
+    entry = judge(rows, delta=0)["figures"]["accuracy"]
+    assert (entry["value"], entry["low"], entry["high"]) == (0.0, 0.0, 1.0 - expected.low)
+
+
+def test_one_screen_has_no_interval() -> None:
+    found = judge([sample(0, 10.0, image="a"), sample(1, 200.0, image="a")], delta=DELTA)
+    for name in ("accuracy", "mean_l2", "median_l2"):
+        assert found["figures"][name]["low"] is found["figures"][name]["high"] is None
+    assert found["notes"] == ["all samples are on 1 screen, which is too few for intervals to be trusted"]
+
+
+# -- splits ---------------------------------------------------------------------------------------------------------
+
+
+def test_splits_by_hand() -> None:
+    rows = [
+        sample(0, 10.0, labels={"user": ["10"], "type": ["Icon", "Button"]}),
+        sample(1, 200.0, labels={"user": ["2"], "type": ["Button"]}),
+        sample(2, 30.0, labels={"user": ["10"]}),
+        sample(3, says="wrong_format", labels={"user": ["2"], "type": ["Icon", "Icon"]}),
+        failed(4, user=["2"], type=["Menu"]),
+    ]
+    splits = judge(rows, delta=DELTA)["splits"]
+    assert list(splits) == ["user", "type"], "only kinds that the data has"
+    assert [entry["value"] for entry in splits["user"]] == ["2", "10"], "as numbers"
+    assert [entry["value"] for entry in splits["type"]] == ["Icon", "Button", None, "Menu"], "in the data's order"
+    two, ten = splits["user"]
+    assert (ten["count"], ten["accuracy"], ten["mean_l2"], ten["median_l2"]) == (2, 1.0, 20.0, 20.0)
+    assert (two["count"], two["accuracy"], two["mean_l2"]) == (3, 0.0, 200.0)
+    assert (two["wrong_format_count"], two["failed_count"], two["distance_count"]) == (1, 1, 1)
+    wilson = wilson_interval(2, 2)
+    assert wilson is not None
+    assert (ten["low"], ten["high"]) == (wilson.low, wilson.high)
+    icon, button, none, menu = splits["type"]
+    assert (icon["count"], icon["accuracy"]) == (2, 0.5), "twice the same type counts once"
+    assert (button["count"], button["accuracy"]) == (2, 0.5), "an item with two types counts in both"
+    assert (none["count"], none["accuracy"]) == (1, 1.0)
+    assert (menu["accuracy"], menu["mean_l2"], menu["median_l2"]) == (0.0, None, None)
+
+
+def test_users_without_a_number_come_behind() -> None:
+    names = ["anna", "10", "9", "٣", "1" * 30]
+    rows = [sample(i, 1.0, labels={"user": [name]}) for i, name in enumerate(names)]
+    found = [entry["value"] for entry in judge([*rows, sample(9, 1.0)], delta=DELTA)["splits"]["user"]]
+    assert found == ["9", "10", "1" * 30, "anna", "٣", None]
+
+
+def test_a_group_has_the_figures_of_its_split() -> None:
+    rows = [sample(i, 40.0 * i, kind="box", inside=i < 2, labels={"user": [str(i % 2)]}) for i in range(8)]
+    splits = judge(rows, delta=DELTA)["splits"]["user"]
+    for entry in splits:
+        mine = [row for row in rows if row.result["labels"]["user"] == [entry["value"]]]
+        assert judge_group(mine, delta=DELTA) | {"value": entry["value"]} == entry
+    assert splits[0]["point_in_target"] == 1 / 4
+    nothing = judge_group([], delta=DELTA)
+    assert (nothing["accuracy"], nothing["mean_l2"], nothing["median_l2"]) == (None, None, None)
+
+
+# -- does it know? --------------------------------------------------------------------------------------------------
+
+
+def test_confidence_against_hits_by_hand() -> None:
+    """Hit, miss, hit, miss in order of confidence: of four pairs three are in order."""
+    rows = [sure(0, 1.0, 0.9), sure(1, 500.0, 0.8), sure(2, 1.0, 0.7), sure(3, 500.0, 0.6)]
+    found = judge(rows, delta=DELTA)["knows"]
+    assert list(found) == ["coordinate_mean"]
+    entry = found["coordinate_mean"]
+    assert (entry["answers"], entry["hits"], entry["missing"]) == (4, 2, {})
+    assert entry["mean"] == pytest.approx(0.75)
+    assert entry["most_common_share"] == 0.25
+    assert entry["auroc"]["value"] == entry["selective"]["auroc"] == 3 / 4
+    assert entry["selective"]["aurc"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
+    assert entry["calibration"]["overconfidence"] == pytest.approx(0.25)
+    assert entry["calibration"]["brier"] == pytest.approx((0.01 + 0.64 + 0.09 + 0.36) / 4)
+
+
+def test_the_aurocs_interval_draws_whole_screens() -> None:
+    rng = np.random.default_rng(0)
+    hit, score, screen = rng.random(90) < 0.5, rng.random(90), np.arange(90) // 3
+    rows = [sure(i, 1.0 if hit[i] else 500.0, score[i], image=f"{screen[i]:03}") for i in range(90)]
+    entry = judge(rows, delta=DELTA)["knows"]["coordinate_mean"]
+    expected = bootstrap_auroc(score, hit, clusters=screen, seed=0)
+    assert expected is not None
+    assert (entry["auroc"]["low"], entry["auroc"]["high"]) == (expected.low, expected.high)
+    assert entry["auroc"]["method"] == "percentile bootstrap over clusters, 1000 resamples"
+    surplus = bootstrap_mean(score - hit, clusters=screen, seed=0)
+    assert surplus is not None
+    assert entry["calibration"]["overconfidence_low"] == surplus.low
+
+
+def test_a_spread_is_ranked_the_other_way_round_and_never_calibrated() -> None:
+    rows = [
+        sure(i, l2, spread, kind="spread") for i, (l2, spread) in enumerate([(1, 0), (1, 30), (500, 20), (500, 90)])
+    ]
+    entry = judge(rows, delta=DELTA)["knows"]["spread"]
+    assert entry["auroc"]["value"] == 3 / 4
+    assert entry["calibration"] is None
+    assert entry["mean"] == pytest.approx(35.0), "the distance itself"
+
+
+def test_answers_without_a_confidence_are_counted_by_reason() -> None:
+    missing = {"coordinate_mean": "no_coordinates"}
+    rows = [
+        sure(0, 1.0, 0.9),
+        sure(1, 500.0, 0.4),
+        sample(2, says="wrong_format", confidence={"coordinate_mean": None}, confidence_missing=missing),
+        sample(3, says="refusal", confidence={"coordinate_mean": None}, confidence_missing=missing),
+        sample(4, 1.0, confidence={"coordinate_mean": None}, confidence_missing={"coordinate_mean": "not_located"}),
+        sample(5, 1.0),
+        failed(6),
+    ]
+    entry = judge(rows, delta=DELTA)["knows"]["coordinate_mean"]
+    assert entry["answers"] == 2
+    assert entry["missing"] == {"no_coordinates": 2, "not_given": 1, "not_located": 1, "server_error": 1}
+    assert entry["answers"] + sum(entry["missing"].values()) == len(rows)
+    assert entry["selective"]["answers"] == entry["calibration"]["answers"] == 2
+
+
+def test_a_kind_that_nobody_has_is_judged_as_nothing() -> None:
+    rows = [
+        sample(i, 1.0, confidence={"agreement": None}, confidence_missing={"agreement": "no_samples"}) for i in range(2)
+    ]
+    assert judge(rows, delta=DELTA)["knows"]["agreement"] == {
+        "answers": 0,
+        "hits": 0,
+        "missing": {"no_samples": 2},
+        "mean": None,
+        "most_common_share": None,
+        "auroc": None,
+        "selective": None,
+        "calibration": None,
+    }
+
+
+def test_a_hit_is_what_the_target_asks_for() -> None:
+    """Agreement of a right refusal, of a click inside a region, of one near by, and of one within δ of a point."""
+    rows = [
+        sample(0, says="refusal", kind="refusal", confidence={"agreement": 0.9}),
+        sample(1, 10.0, kind="box", inside=True, confidence={"agreement": 0.8}),
+        sample(2, 10.0, kind="box", confidence={"agreement": 0.2}),
+        sample(3, 10.0, confidence={"agreement": 0.7}),
+        sample(4, 0.0, kind="refusal", confidence={"agreement": 0.1}),
+    ]
+    entry = judge(rows, delta=DELTA)["knows"]["agreement"]
+    assert (entry["hits"], entry["answers"], entry["auroc"]["value"]) == (3, 5, 1.0)
+
+
+def test_every_kind_of_a_run_is_judged_in_one_order() -> None:
+    kinds = ["spread", "match", "agreement", "coordinate_joint", "coordinate_min", "coordinate_mean"]
+    rows = [sample(i, 400.0 * (i % 2), confidence=dict.fromkeys(kinds, 0.1 * i)) for i in range(4)]
+    found = judge(rows, delta=DELTA)["knows"]
+    assert list(found) == ["coordinate_mean", "coordinate_min", "coordinate_joint", "match", "agreement", "spread"]
+    expected = auroc([0.0, 0.1, 0.2, 0.3], [1, 0, 1, 0])
+    assert expected is not None
+    assert found["match"]["auroc"]["value"] == pytest.approx(expected)
+    assert found["spread"]["auroc"]["value"] == pytest.approx(1 - expected)
+
+
+# -- notes ----------------------------------------------------------------------------------------------------------
+
+
+def many(count: int = 20, **more: Any) -> list[Sample]:
+    return [sample(i, 400.0 * (i % 2), **more) for i in range(count)]
+
+
+def test_a_plain_run_needs_no_notes() -> None:
+    assert judge(many(), delta=DELTA)["notes"] == []
+
+
+def test_confidences_that_hardly_differ_are_told() -> None:
+    rows = many(confidence={"match": 1.0, "agreement": 1.0})
+    assert judge(rows, delta=DELTA)["notes"] == [
+        "95% or more of the confidences are one number by match, agreement: their AUROC means little"
+    ]
+    entry = judge(rows, delta=DELTA)["knows"]["match"]
+    assert (entry["auroc"]["value"], entry["most_common_share"]) == (0.5, 1.0)
+
+
+def test_only_misses_cannot_be_told_apart() -> None:
+    rows = [sure(i, 500.0, i / 20) for i in range(20)]
+    assert judge(rows, delta=DELTA)["notes"] == [
+        "whether it knows cannot be told by coordinate mean: all answers that have it are misses"
+    ]
+
+
+def test_clicks_outside_the_screen_and_answers_that_were_cut_off_are_told() -> None:
+    rows = many()
+    rows[0] = sample(0, 501.0)
+    rows[2] = sample(2, says="wrong_format", finish_reason="length")
+    rows[4] = sample(4, 0.0, finish_reason="length")
+    found = judge(rows, delta=DELTA)
+    assert (found["off_screen_count"], found["cut_off_count"]) == (1, 2)
+    assert found["notes"][1:] == [
+        "1 of 19 clicks lie outside the screen; where many do, the model may write in another --frame",
+        "1 of 1 answers in a wrong format ended at --max-new-tokens",
+    ]
+
+
+def test_drawn_answers_that_failed_are_told() -> None:
+    block = {"asked": 4, "points": [[500.0, 500.0]] * 3, "wrong_format": 0, "refusals": 0, "failed": 1}
+    rows = many(samples=block)
+    assert judge(rows, delta=DELTA)["notes"] == [
+        "20 of 80 drawn answers failed, and are left out of agreement and spread"
+    ]
+
+
+def test_a_click_without_words_is_judged_like_any_other() -> None:
+    """A model that clicks has no text and no finish reason; what it has not is no key of the result."""
+    rows = []
+    for i, row in enumerate(many(confidence={"match": 0.5})):
+        result = {key: value for key, value in row.result.items() if key != "finish_reason"} | {"pred_raw": None}
+        rows.append(Sample(row.id, i, result | {"confidence": {"match": i / 20}}))
+    found = judge(rows, delta=DELTA)
+    assert found["accuracy"] == 0.5
+    assert math.isclose(found["knows"]["match"]["auroc"]["value"], 0.45)
