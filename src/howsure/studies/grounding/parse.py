@@ -1,0 +1,218 @@
+"""Reading an answer strictly: where it clicks, that there is nothing to click, or why nothing can be read.
+
+An answer may write several places, and only some of them are meant. The strongest kind that is there decides:
+
+1. a fenced block ```` ```grounding ````, else a tag `<answer>`: nothing outside of it counts
+2. structure: JSON and its keys (`point_2d`, `bbox_2d`, `coordinate`, …), tool calls, `click(…)`, tags (`<point>`,
+   `<|box_start|>`), named axes (`x: 12, y: 34`)
+3. words of an answer: `answer:`, `\\boxed{…}`
+4. words of an action: `click at`, `tap on`
+5. words of a place: `coordinates:`, `at`, `Top-left:`
+6. brackets: `(x, y)`, `[x, y]`
+7. bare numbers, if they are the whole answer: a text that mentions `1920, 1080` clicks nowhere
+
+Within a kind, equal places are one, and the first of them is taken, since that is where the choice was made. A point
+counts before a box that holds it. Different places of one kind are `several_points`: nothing tells which is meant. That
+holds for several grounding blocks as well, apart from a last one that is broken off and agrees with the others as far
+as it goes. A box of four numbers is left, top, right, bottom, and stands for its centre. What a model thinks aloud
+within <think> is never its answer.
+
+A place whose numbers are all −1 is a refusal; so is a short plain sentence that the element is not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from howsure.studies.grounding.numbers import NUMBER, plain
+from howsure.studies.grounding.parse_blocks import Block, answer_part, answer_tags, blocks, unquoted
+from howsure.studies.grounding.parse_context import Rank
+from howsure.studies.grounding.parse_names import element_name
+from howsure.studies.grounding.parse_places import Place, places, whole
+from howsure.studies.grounding.parse_refusals import refuses
+from howsure.studies.grounding.readings import Reading
+
+MOST_CHARACTERS = 20_000
+"""A longer answer, thinking aside, is not read at all: a part of it might say something else than the whole."""
+
+WHY_NOT = {
+    "empty": "nothing is written",
+    "only_thinking": "the answer ends while the model still thinks",
+    "no_numbers": "there is no number in it, and no clear refusal either",
+    "one_number": "there is only one number",
+    "three_numbers": "three numbers stand where two or four should",
+    "too_many_numbers": "more than four numbers stand where two or four should",
+    "several_points": "it names several places and does not say which is meant",
+    "no_point": "there are numbers, but none is marked as a place to click",
+    "cut_off": "it breaks off within the coordinates",
+    "mixed_separators": "the commas may be decimal points",
+    "other_unit": "the numbers have a unit that nobody asked for, such as % or px",
+    "absurd_number": "a number is too long or too large for any screen",
+    "too_long": f"it has more than {MOST_CHARACTERS:,} characters",
+}
+"""Every reason for `wrong_format`, in words."""
+
+FORM_ORDERED_BY_NAME = ("axes", "axes_and_size", "edges")
+"""Ways of writing that name x and y, so that they mean the same in a frame that has y first."""
+
+_PLACES_OF = {
+    Rank.STRUCTURED: "structured",
+    Rank.ANSWER: "answer_words",
+    Rank.ACTION: "action_words",
+    Rank.PLACE: "place_words",
+    Rank.BRACKETED: "bracketed",
+    Rank.WHOLE: "whole",
+}
+_PAIRS = ("()", "[]", "{}")
+_UNFINISHED = re.compile(r"[\s0-9.,;+\"'-]*+")
+_NUMBERS = re.compile(NUMBER)
+_UNITS = re.compile(r"[0-9]\s?(?:%|px\b|pixels?\b)", re.IGNORECASE)
+
+
+def is_ordered_by_name(form: str | None) -> bool:
+    """Whether the answer names its axes, as in `x=12, y=34`."""
+    return form is not None and form.rpartition("/")[2] in FORM_ORDERED_BY_NAME
+
+
+def read_answer(text: str, *, cut_short: bool = False) -> Reading:
+    """What an answer says. `cut_short` tells that a limit of tokens ended it: a number at its very end may go on.
+
+    >>> read_answer("```referring\\nleft arrow\\n```\\n```grounding\\n(100, 200)\\n```")[:5]
+    ('point', 100.0, 200.0, 'left arrow', 'block/pair')
+    """
+    (start, end), thinks_still = answer_part(text)
+    part = text[start:end]
+    if not part.strip():
+        return Reading("wrong_format", why_not="only_thinking" if thinks_still else "empty")
+    if len(part) > MOST_CHARACTERS:
+        return Reading("wrong_format", why_not="too_long")
+    reading = _read(part, cut_short)
+    if start and reading.spans:
+        return reading._replace(spans=tuple((a + start, b + start) for a, b in reading.spans))
+    return reading
+
+
+def _read(text: str, cut_short: bool) -> Reading:
+    flat = plain(text)
+    fenced = blocks(flat) if "```" in flat or "~~~" in flat else []
+    declared, where = [block for block in fenced if block.name == "grounding"], "block"
+    if not declared and "<answer" in flat.lower():
+        declared, where = answer_tags(flat), "answer_tag"
+    if declared:
+        place, reading = _in_declared(flat, declared, where, cut_short)
+    else:
+        place, reading = _in_region(flat, _only_block(flat, fenced), None, cut_short)
+    content = _content(text, fenced, place)
+    return reading if content is None else reading._replace(content=content)
+
+
+def _in_declared(text: str, declared: Sequence[Block], where: str, cut_short: bool) -> tuple[Place | None, Reading]:
+    """The last block is left aside where it is broken off and agrees with an earlier one as far as it goes."""
+    last = declared[-1]
+    if len(declared) > 1 and not last.closed:
+        begun = text[last.start : last.end].strip()
+        if any(text[one.start : one.end].strip().startswith(begun) for one in declared[:-1]):
+            declared = declared[:-1]
+    if len(declared) == 1:
+        return _in_region(text, declared[0], where, cut_short)
+    read = [_in_region(text, block, where, cut_short) for block in declared]
+    said = {(reading.says, reading.x, reading.y, reading.why_not) for _, reading in read}
+    return read[0] if len(said) == 1 else (None, Reading("wrong_format", why_not="several_points"))
+
+
+def _only_block(text: str, fenced: Sequence[Block]) -> Block:
+    """The inside of the one fence that holds all there is, or everything."""
+    if len(fenced) == 1 and fenced[0].closed and not fenced[0].name.startswith("ref"):
+        block = fenced[0]
+        around = text[: block.start].replace(block.name, "") + text[block.end :]
+        if not around.strip(" \t\r\n`~"):
+            return block
+    return Block("", 0, len(text), True)
+
+
+def _in_region(text: str, block: Block, where: str | None, cut_short: bool) -> tuple[Place | None, Reading]:
+    start, end = block.start, block.end
+    region = text[start:end]
+    may_go_on = end == len(text)
+    found = places(region)
+    if may_go_on and _breaks_off(region):
+        return None, Reading("wrong_format", why_not="cut_off")
+    if not found and (alone := whole(region)) is not None:
+        found = [alone]
+    place, why_not = _decide(found)
+    if place is None:
+        return None, _without_place(region, why_not, may_go_on)
+    if may_go_on and _ends_openly(region, place, cut_short or not block.closed):
+        return None, Reading("wrong_format", why_not="cut_off")
+    if place.numbers.count(-1) == len(place.numbers):
+        return place, Reading("refusal", form=_form(place, where))
+    x, y = place.middle
+    spans = tuple((a + start, b + start) for a, b in place.spans)
+    return place, Reading("point", x, y, form=_form(place, where), spans=spans)
+
+
+def _form(place: Place, where: str | None) -> str:
+    return f"{where or _PLACES_OF[place.rank]}/{place.shape}"
+
+
+def _decide(found: Sequence[Place]) -> tuple[Place | None, str | None]:
+    """The place that is meant, or why there is none."""
+    if not found:
+        return None, None
+    if len(found) == 1:
+        return (found[0], None) if found[0].why_not is None else (None, found[0].why_not)
+    strict = [place for place in found if place.rank is Rank.STRUCTURED]
+    usable = [place for place in strict or found if place.why_not is None]
+    if not usable:
+        return None, min(strict or found, key=lambda place: place.rank).why_not
+    best = min(place.rank for place in usable)
+    kept = [place for place in usable if place.rank is best]
+    points = [place for place in kept if not place.is_box] or kept
+    x, y = points[0].middle
+    one = all(place.middle == (x, y) or (place.is_box and not points[0].is_box and place.holds(x, y)) for place in kept)
+    return (points[0], None) if one else (None, "several_points")
+
+
+def _breaks_off(text: str) -> bool:
+    """Whether the text ends within a bracket that holds nothing but a part of coordinates."""
+    last = max(text.rfind("("), text.rfind("["), text.rfind("{"))
+    return last >= 0 and _UNFINISHED.fullmatch(text, last + 1) is not None
+
+
+def _ends_openly(text: str, place: Place, cut: bool) -> bool:
+    """Whether the last number ends the text although something had to follow it."""
+    last = max(end for _, end in place.spans)
+    if last < len(text.rstrip()):
+        return False
+    if place.shape in FORM_ORDERED_BY_NAME:
+        return cut or any(text.count(a) > text.count(b) for a, b in (*_PAIRS, "<>"))
+    return cut or place.enclosed
+
+
+def _without_place(text: str, why_not: str | None, may_go_on: bool) -> Reading:
+    if why_not is not None:
+        return Reading("wrong_format", why_not=why_not)
+    if refuses(text):
+        return Reading("refusal", form="words")
+    return Reading("wrong_format", why_not=_diagnosis(text, may_go_on))
+
+
+def _diagnosis(text: str, may_go_on: bool) -> str:
+    """The most telling reason why a text without a place has none."""
+    if may_go_on and any(text.count(a) > text.count(b) for a, b in _PAIRS):
+        return "cut_off"
+    numbers = _NUMBERS.findall(text)
+    if not numbers:
+        return "no_numbers" if text.strip() else "empty"
+    if _UNITS.search(text):
+        return "other_unit"
+    return "one_number" if len(numbers) == 1 else "no_point"
+
+
+def _content(text: str, fenced: Sequence[Block], place: Place | None) -> str | None:
+    """What the answer calls the element: its first referring block, or the name that stands with the place."""
+    for block in fenced:
+        if block.name == "referring":
+            return unquoted(text[block.start : block.end])
+    return element_name(text) if place is not None else None
