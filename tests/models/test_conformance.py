@@ -35,6 +35,8 @@ def open_real(kind: str, request: pytest.FixtureRequest) -> Model:
         return open_gemini(request)
     if kind == "ngram":
         return howsure.load(f"ngram:{build_ngram(request.getfixturevalue('tmp_path'))}")
+    if kind == "ocr":
+        return howsure.load("ocr")
     raise AssertionError(f"no real model is set up for back end {kind!r}: add one to this test")
 
 

@@ -75,6 +75,12 @@ def _open_ngram(name: ModelName, options: ModelOptions) -> Model:
     return NgramModel(name.target)
 
 
+def _open_ocr(name: ModelName, options: ModelOptions) -> Model:
+    from howsure.models.ocr import OcrModel
+
+    return OcrModel(options)
+
+
 _BOTH = frozenset({Capability.GENERATE, Capability.SCORE})
 _LOCAL = ("torch", "transformers", "accelerate")
 
@@ -104,6 +110,10 @@ BACK_ENDS: dict[str, BackEnd] = {
         BackEnd(
             "ngram", "ngram:<file.arpa>", "an n-gram model, from `howsure ngram train`, KenLM or SRILM",
             frozenset({Capability.SCORE}), (), None, _open_ngram,
+        ),
+        BackEnd(
+            "ocr", "ocr", "built in: reads the text on a screen and clicks what matches the instruction",
+            frozenset({Capability.CLICK}), ("rapidocr_onnxruntime", "PIL"), "gui", _open_ocr,
         ),
     )
 }  # fmt: skip

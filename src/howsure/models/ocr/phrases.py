@@ -1,0 +1,439 @@
+"""What an instruction asks for: the thing to click, what it is called, and what is said about where it is.
+
+An instruction is a few clauses ("Look at the top of the screen and find the word …; click it"), each a verb and its
+object. The object begins with the thing itself and goes on with where it is: `"+" button / next to "Above" / in the
+"Spacing" tab / of the window`. Quoted words in the first part are the thing's name, quoted words in the others are
+anchors: things that stand near it. What the click is for ("… to underline text") is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from howsure.models.ocr import vocabulary
+
+LONGEST_INSTRUCTION = 4000
+MOST_QUOTES = 64
+_FIRST_QUOTE = 0xE000
+
+
+class Name(NamedTuple):
+    """What something is called; how much that counts, from 0 to 1: quoted words count most."""
+
+    text: str
+    weight: float = 1.0
+
+
+class Anchor(NamedTuple):
+    """Something else on the screen that the target stands in a relation to."""
+
+    relation: str
+    names: tuple[Name, ...]
+    popup: bool = False
+
+
+class Place(NamedTuple):
+    """A rough place on the screen: across and down from 0 to 1, None where nothing is said."""
+
+    across: float | None = None
+    down: float | None = None
+
+    def __bool__(self) -> bool:
+        return self.across is not None or self.down is not None
+
+    def over(self, other: Place) -> Place:
+        """This place, and the other's where this one says nothing."""
+        return Place(
+            other.across if self.across is None else self.across, other.down if self.down is None else self.down
+        )
+
+
+class Wish(NamedTuple):
+    """What is to be clicked."""
+
+    names: tuple[Name, ...] = ()
+    kind: str | None = None
+    sign: str | None = None
+    colour: str | None = None
+    anchors: tuple[Anchor, ...] = ()
+    place: Place = Place()
+    edge: str | None = None
+    """`start` or `end` where the click belongs at one end of a text."""
+    weight: float = 1.0
+    window_button: str | None = None
+    """`close`, `maximise` or `minimise` where a button of a window's frame may be meant."""
+
+
+_QUOTED = re.compile(
+    r'"([^"]*)"|“([^“”]*)”|«([^«»]*)»|「([^「」]*)」|`([^`]+)`|‘([^‘’]*)’|'
+    r"(?<!\w)'((?:[^']|(?<=\w)'(?=\w))*)'(?!\w)"
+)
+_ASIDE = re.compile(r"\(([^()]*)\)")
+_VERB = "|".join(
+    re.escape(verb)
+    for verb in sorted(
+        {"double click", "right click", "left click", *vocabulary.ACTIONS.split()} - {"double", "right", "left"},
+        key=len,
+        reverse=True,
+    )
+)
+_CLAUSE_END = re.compile(
+    rf"(?<=[.!?;])\s+|\s*[\n;]\s*|[,.]?\s+(?:and\s+then|then)\s+|,\s+(?=(?:{_VERB})\b)|,?\s+and\s+(?=(?:{_VERB})\b)",
+    re.I,
+)
+_POINTER = (
+    r"(?:the\s+|your\s+)?(?:left\s+|right\s+)?(?:mouse|cursor)(?:\s+(?:pointer|cursor|button))?(?:\s+specifically)?"
+)
+_OPENING = re.compile(
+    rf"^(?:please|now|next|first|finally|also|you\s+(?:should|need\s+to|can)|try\s+to|[,\s])*\b(?P<verb>{_VERB})\b"
+    rf"(?:\s+(?:once|twice))?(?:\s+{_POINTER}\b)?(?:\s+(?:on|onto|over|at|to|into|for|up|down|off)\b)*\s*",
+    re.I,
+)
+_PURPOSE = re.compile(
+    r",?\s*(?<!next)(?<!close)(?<!adjacent)(?<!beside)(?<!left)(?<!right)(?<!closest)(?<!nearest)\s"
+    r"\b(?:in\s+order\s+to|so\s+as\s+to|so\s+that|to)\s+"
+    r"(?!the\b|a\b|an\b|this\b|that\b|your\b|its\b|left\b|right\b|[^a-z])[a-z-]+\b.*$",
+    re.S,
+)
+_SIDE = r"(?:(?:on|to|at|in|from)\s+)?(?:the\s+)?(?:immediate\s+|immediately\s+|directly\s+|just\s+|far\s+)*"
+_MARKERS: tuple[tuple[str, str], ...] = (
+    (
+        "corner",
+        rf"{_SIDE}(?:top|upper|bottom|lower|right|left)(?:(?:most)?[-\s](?:left|right))?"
+        r"(?:\s+(?:corner|edge|end|part))?\s+(?:corner|edge|end|part)\s+of",
+    ),
+    ("corner", rf"{_SIDE}(?:top|upper|bottom|lower)[-\s](?:left|right|center|centre|middle)(?:\s+side)?\s+of"),
+    ("left_of", rf"{_SIDE}left(?:[-\s]hand)?(?:\s+side)?\s+(?:of|to|from)|\bpreceding\b|\bin\s+front\s+of\b"),
+    ("right_of", rf"{_SIDE}right(?:[-\s]hand)?(?:\s+side)?\s+(?:of|to|from)|\bfollowing\b"),
+    ("above", r"(?:(?:immediately|directly|just|right)\s+)?(?:above|on\s+top\s+of)"),
+    ("below", r"(?:(?:immediately|directly|just|right|located)\s+)?(?:below|underneath|beneath|under)"),
+    ("beside", r"(?:(?:immediately|directly|just|right)\s+)?(?:next\s+to|beside|besides|adjacent\s+to|close\s+to|near|"
+               r"alongside|by\s+the\s+side\s+of|followed\s+by)"),
+    ("between", r"(?:in\s+)?between"),
+    ("for", r"for|corresponding\s+to|associated\s+with"),
+    ("label", r"(?:which\s+is\s+|that\s+is\s+|is\s+)?(?:labell?ed(?:\s+(?:as|with))?|named|called|titled|marked|"
+              r"reading|saying|containing|(?:that|which)\s+(?:says|reads|contains|displays|shows)|displaying|"
+              r"with\s+(?:the\s+)?(?:text|label|words?|title|name|caption|characters?))"
+              r"(?:\s+the\s+(?:text|words?|characters?|letters?|label))?"),
+    ("located", r"(?:(?:and|which|that)\s+)?(?:the\s+\w+\s+)?(?:is|are)\s+(?:located|found|situated|placed|"
+                r"positioned)|(?:located|situated|positioned|placed)"),
+    ("with", r"with|having|(?:that|which)\s+(?:has|have|is|are|looks?|appears?|displays?|shows?)|that|which|"
+             r"whose|where|showing|featuring|represented\s+by|depicting"),
+    ("inside", r"in|inside|within|from|of|on|at|among|under\s+the\s+heading"),
+)  # fmt: skip
+_MARKER = re.compile("|".join(f"(?P<m{i}>\\b(?:{pattern})\\b)" for i, (_, pattern) in enumerate(_MARKERS)), re.I)
+_ACROSS = {"left": 0.0, "right": 1.0, "leftmost": 0.0, "rightmost": 1.0}
+_DOWN = {"top": 0.0, "upper": 0.0, "bottom": 1.0, "lower": 1.0, "topmost": 0.0}
+_MIDDLE = frozenset({"center", "centre", "middle", "central"})
+_WORD = re.compile(r"[^\W_]+(?:['’.\-/&][^\W_]+)*|[^\s\w]")
+_NAMED_RUN = re.compile(
+    r"(?:[A-Z][\w'’.\-]*|[A-Z]?\d+(?:\.\d+)*)(?:\s+(?:&|of|and|to|for|the|as|in|[A-Z0-9][\w'’.\-]*))*"
+)
+
+
+class _Segment(NamedTuple):
+    """A stretch of an object: the marker that leads to it, and what it says."""
+
+    marker: str
+    lead: str
+    text: str
+
+
+class Reader:
+    """Reads one instruction; quoted words stand in it as single characters, so that no rule looks into them."""
+
+    def __init__(self, instruction: str) -> None:
+        self.quotes: list[str] = []
+        self.plain = _QUOTED.sub(self._keep, _cleaned(instruction))
+
+    def _keep(self, found: re.Match[str]) -> str:
+        words = next((group for group in found.groups() if group is not None), "").strip()
+        if not words or len(self.quotes) >= MOST_QUOTES:
+            return f" {words} "
+        self.quotes.append(words.rstrip(",") if len(words) > 1 else words)
+        return chr(_FIRST_QUOTE + len(self.quotes) - 1)
+
+    def wishes(self) -> list[Wish]:
+        """What is asked for, the likeliest reading first; an aside in brackets may say it better than the sentence."""
+        asides = [found.group(1) for found in _ASIDE.finditer(self.plain)]
+        main = self._wish(_ASIDE.sub(" ", self.plain))
+        found = [main] if main is not None else []
+        for aside in asides:
+            wish = self._wish(aside)
+            if wish is not None and wish.names and (wish.anchors or (main is not None and not main.names)):
+                place = wish.place if main is None else wish.place.over(main.place)
+                found.append(wish._replace(weight=0.95, place=place))
+            elif wish is not None and wish.names and main is not None:
+                found[0] = _with_edge(found[0], wish)
+        return found
+
+    def _wish(self, text: str) -> Wish | None:
+        """The object of the last clause that names one; clauses before it say where to look."""
+        clauses = [self._clause(clause) for clause in _CLAUSE_END.split(text) if clause and clause.strip(" .,")]
+        target: Wish | None = None
+        around: list[Wish] = []
+        for wish, acts in clauses:
+            if (acts and (wish.names or wish.kind or wish.anchors)) or (target is None and wish.names):
+                if target is not None:
+                    if not (wish.names or wish.sign) and target.names:  # "find the word …, click this word"
+                        continue
+                    around.append(target)
+                target = wish
+            else:
+                around.append(wish)
+        if target is None:
+            return around[-1] if around else None
+        for other in around:
+            extra = tuple(Anchor("inside", other.names) for _ in other.names[:1])
+            target = target._replace(
+                place=target.place.over(other.place), anchors=target.anchors + other.anchors + extra
+            )
+        return target
+
+    def _clause(self, clause: str) -> tuple[Wish, bool]:
+        opening = _OPENING.match(clause)
+        said = clause[opening.end() :] if opening else clause
+        verb = opening.group("verb").lower() if opening else None
+        kept = _PURPOSE.sub("", said)
+        said = kept if kept.strip() else said
+        if opening and verb in ("look", "see"):
+            return self._object("at " + said, None)._replace(kind=None), False
+        return self._object(said, clause if verb in vocabulary.LABEL_VERBS else None), opening is not None
+
+    # -- an object and what is said about it --------------------------------------------------------------------
+
+    def _object(self, text: str, whole: str | None) -> Wish:
+        segments = list(_segments(text))
+        head = segments[0]
+        names = self._names(head.text)
+        wish = Wish(
+            names=names,
+            kind=_kind(head.text),
+            sign=self._sign(head.text),
+            colour=_colour(head.text),
+            place=_place(head.text, strips=False),
+            edge=_edge(head.text),
+        )
+        for group in _grouped(segments[1:]):
+            wish = self._extended(wish, group)
+        if not names and not wish.names and whole is not None:
+            wish = wish._replace(names=self._names(whole, loose=True))
+        elif whole is not None and not any(_is_quote(c) for c in head.text):
+            spoken = _bare(self._spelled(_PURPOSE.sub("", whole)))
+            wish = wish._replace(names=(*wish.names, Name(spoken, 0.9)) if spoken else wish.names)
+        return wish._replace(window_button=_window_button(self._spelled(head.text), wish))
+
+    def _extended(self, wish: Wish, group: list[_Segment]) -> Wish:
+        """A wish with one more thing said about it; what is said about that thing in turn belongs to it."""
+        first, rest = group[0], group[1:]
+        names = self._names(first.text, loose=first.marker not in ("inside", "with", "located"))
+        labels = [name for more in rest for name in self._names(more.text, loose=False)]
+        wide = _mentions(first.text, vocabulary.WIDE)
+        if first.marker == "label":
+            own = self._names(first.text)
+            return wish._replace(names=own + wish.names) if own and not _has_quote(wish.names) else wish
+        if first.marker == "located":
+            return wish._replace(place=_place(first.text).over(wish.place))
+        if first.marker == "with":
+            return self._described(wish, first)
+        if first.marker == "inside":
+            place = _place(first.lead + " " + first.text)
+            found = tuple(labels) or names
+            popup = _mentions(first.text, vocabulary.POPUPS)
+            anchors = (Anchor("inside", found, popup),) if found else ()
+            edge = wish.edge
+            if edge is not None and found:
+                return wish._replace(names=found)
+            return wish._replace(place=wish.place.over(place), anchors=wish.anchors + anchors, edge=edge)
+        found = tuple(labels) or names
+        if not found or (wide and not labels and first.marker in ("left_of", "right_of", "corner")):
+            place = _place(first.lead)
+            anchors = (Anchor("inside", found, False),) if found else ()
+            return wish._replace(place=place.over(wish.place), anchors=wish.anchors + anchors)
+        relation = _corner_relation(first.lead) if first.marker == "corner" else first.marker
+        popup = _mentions(first.text, vocabulary.POPUPS)
+        if first.marker == "corner" and popup:
+            relation = "inside"
+        return wish._replace(anchors=(*wish.anchors, Anchor(relation, found, popup)))
+
+    def _described(self, wish: Wish, said: _Segment) -> Wish:
+        """What is drawn on the thing; words in quotes there may be written on it."""
+        quoted = tuple(name._replace(weight=0.7) for name in self._names(said.text) if name.weight == 1.0)
+        sign = wish.sign or (self._sign(said.text) if not wish.names else None)
+        return wish._replace(names=wish.names or quoted, sign=sign)
+
+    def _names(self, text: str, loose: bool = True) -> tuple[Name, ...]:
+        """What a stretch calls its thing: quoted words, else words with capitals, else what words are left."""
+        quoted = tuple(Name(self.quotes[ord(c) - _FIRST_QUOTE]) for c in text if _is_quote(c))
+        if quoted:
+            return quoted
+        runs = _capital_runs(text)
+        rest = _bare(text)
+        found = [Name(run, 0.9) for run in runs]
+        if rest and loose and rest not in runs:
+            found.append(Name(rest, 0.75))
+        return tuple(found)
+
+    def _sign(self, text: str) -> str | None:
+        """The drawn sign that a stretch speaks of: by itself in quotes, or in words."""
+        quoted = [self.quotes[ord(c) - _FIRST_QUOTE].strip().lower() for c in text if _is_quote(c)]
+        for sign, ways in vocabulary.SIGNS.items():
+            if any(word in ways for word in quoted):
+                return sign
+        lowered = text.lower()
+        for sign, ways in vocabulary.SIGNS.items():
+            if any(
+                re.search(rf"(?<!\w){re.escape(way)}(?!\w)", lowered) for way in ways if len(way) > 3 or way in "+×"
+            ):
+                return sign
+        return None
+
+    def _spelled(self, text: str) -> str:
+        return "".join(self.quotes[ord(c) - _FIRST_QUOTE] if _is_quote(c) else c for c in text)
+
+
+def understand(instruction: str) -> list[Wish]:
+    """What an instruction asks for; an empty list where it says nothing."""
+    return Reader(instruction).wishes()
+
+
+def _cleaned(instruction: str) -> str:
+    kept = "".join(c for c in instruction[:LONGEST_INSTRUCTION] if not 0xD800 <= ord(c) <= 0xF8FF)
+    return re.sub(r"[^\S\n]+", " ", kept).strip()
+
+
+def _is_quote(character: str) -> bool:
+    return _FIRST_QUOTE <= ord(character) < _FIRST_QUOTE + MOST_QUOTES
+
+
+def _has_quote(names: tuple[Name, ...]) -> bool:
+    return any(name.weight == 1.0 for name in names)
+
+
+def _segments(text: str) -> Iterator[_Segment]:
+    """The stretches of an object between its markers."""
+    marker, lead, start = "", "", 0
+    for found in _MARKER.finditer(text):
+        yield _Segment(marker, lead, text[start : found.start()])
+        marker, lead, start = _MARKERS[int(str(found.lastgroup)[1:])][0], found.group(), found.end()
+    yield _Segment(marker, lead, text[start:])
+
+
+def _grouped(segments: list[_Segment]) -> Iterator[list[_Segment]]:
+    """Labels go with the stretch that they label; descriptions swallow the places of what they describe."""
+    group: list[_Segment] = []
+    for segment in segments:
+        own_label = segment.marker == "label" and group and group[0].marker not in ("label", "with")
+        inner = group and group[0].marker == "with" and segment.marker in ("with", "inside", "corner", "label")
+        if own_label or (inner and not _speaks_of_screen(segment.text)):
+            group.append(segment)
+            continue
+        if group:
+            yield group
+        group = [segment]
+    if group:
+        yield group
+
+
+def _speaks_of_screen(text: str) -> bool:
+    words = (
+        *vocabulary.WIDE,
+        *vocabulary.STRIPS,
+        *vocabulary.POPUPS,
+        "sidebar",
+        "panel",
+        "section",
+        "menu",
+        "tab",
+        "side",
+    )
+    return _mentions(text, words) or any(_is_quote(c) for c in text)
+
+
+def _mentions(text: str, words: tuple[str, ...]) -> bool:
+    lowered = text.lower()
+    return any(re.search(rf"\b{re.escape(word)}s?\b", lowered) for word in words)
+
+
+def _kind(text: str) -> str | None:
+    """The sort of thing, by the last word for one: "the dropdown arrow of …" is an arrow."""
+    lowered, best, at = text.lower(), None, (-1, 0)
+    for kind, words in vocabulary.KINDS.items():
+        for word in words:
+            for found in re.finditer(rf"\b{re.escape(word)}s?\b", lowered):
+                if (found.end(), len(word)) > at:
+                    best, at = kind, (found.end(), len(word))
+    return best
+
+
+def _colour(text: str) -> str | None:
+    words = re.findall(r"[a-z]+", text.lower())
+    return next((word for word in words if word in vocabulary.COLOURS[:8]), None)
+
+
+def _edge(text: str) -> str | None:
+    lowered = text.lower()
+    if re.search(r"\b(?:start|beginning|starting point)\b", lowered):
+        return "start"
+    return "end" if re.search(r"\b(?:end|ending point)\b", lowered) else None
+
+
+def _with_edge(wish: Wish, aside: Wish) -> Wish:
+    """An end of a line whose words stand in an aside."""
+    if wish.edge is not None and not _has_quote(wish.names):
+        return wish._replace(names=aside.names)
+    return wish
+
+
+def _place(text: str, strips: bool = True) -> Place:
+    words = re.findall(r"[a-z]+", text.lower())
+    across = next((_ACROSS[word] for word in words if word in _ACROSS), None)
+    down = next((_DOWN[word] for word in words if word in _DOWN), None)
+    if any(word in _MIDDLE for word in words):
+        across = 0.5 if across is None else across
+        down = 0.5 if down is None else down
+    found = Place(across, down)
+    for strip, place in vocabulary.STRIPS.items() if strips else ():
+        if re.search(rf"\b{strip}\b", text.lower()):
+            found = found.over(Place(*place)) if found.across is None or found.down is not None else found
+    return found
+
+
+def _corner_relation(lead: str) -> str:
+    words = set(re.findall(r"[a-z]+", lead.lower()))
+    return "left_end" if "left" in words else "right_end" if "right" in words else "inside"
+
+
+def _window_button(spelled: str, wish: Wish) -> str | None:
+    words = set(re.findall(r"[a-z×✕]+", spelled.lower()))
+    for button, ways in (
+        ("close", {"close", "x", "×", "✕"}),
+        ("maximise", {"maximise", "maximize", "restore"}),
+        ("minimise", {"minimise", "minimize"}),
+    ):
+        if words & ways and wish.kind in (None, "button", "icon"):
+            return button
+    return None
+
+
+def _capital_runs(text: str) -> list[str]:
+    """Runs of words with capitals, as names are written."""
+    found = []
+    for run in _NAMED_RUN.findall(text):
+        words = run.split()
+        while words and (words[-1].lower() in vocabulary.FILLERS or words[-1].islower()):
+            words.pop()
+        while words and words[0].lower() in vocabulary.FILLERS:
+            words.pop(0)
+        if words and len("".join(words)) > 1:
+            found.append(" ".join(words))
+    return found
+
+
+def _bare(text: str) -> str:
+    """The words that are left when those are gone that only say what sort of thing it is."""
+    words = [word for word in _WORD.findall(text) if word.isalnum() or any(c.isalnum() for c in word)]
+    kept = [word for word in words if word.lower() not in vocabulary.FILLERS]
+    return " ".join(kept)
