@@ -173,6 +173,7 @@ def test_spread_by_hand():
     assert spread([[0, 0], [6, 8]]) == 5.0
     assert spread([[0, 0], [0, 3], [0, 6]]) == pytest.approx(math.sqrt((9 + 0 + 9) / 3))
     assert spread([[7, 7]] * 4) == 0.0
+    assert spread([[0, 0], [6e200, 8e200]]) == pytest.approx(5e200)
 
 
 def test_one_click_has_no_spread():

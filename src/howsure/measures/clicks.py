@@ -89,7 +89,8 @@ def spread(points: ArrayLike) -> float | None:
     if len(places) < 2:
         return None
     from_mean = click_distances(places, np.broadcast_to(places.mean(axis=0), places.shape))
-    return math.sqrt(float((from_mean**2).mean()))
+    farthest = float(from_mean.max())  # by which all are divided, so that no square overflows
+    return farthest * math.sqrt(float(((from_mean / farthest) ** 2).mean())) if farthest else 0.0
 
 
 def agreement(click: ArrayLike, points: ArrayLike, asked: int, delta: float) -> float | None:
