@@ -43,7 +43,7 @@ class Sheet:
         longest = max(screen.size)
         scale = min(most_side_px, max(longest, LEAST_SIDE_PX)) / longest
         self.width, self.height = (max(1, round(side * scale)) for side in screen.size)
-        self.unit: float = min(1.25, max(0.5, max(self.width, self.height) / 1600))
+        self.unit: float = min(1.25, max(0.75, max(self.width, self.height) / 1600))
         self._stroke, self._rim = STROKE * self.unit, RIM * self.unit
         self.margin = round(MARGIN * self.unit)
         self.size = (self.width + 2 * self.margin, self.height + 2 * self.margin)
@@ -146,7 +146,8 @@ class Sheet:
             (base[0] + dy * half, base[1] - dx * half),
         ]
         scaled = [(x * SMOOTH, y * SMOOTH) for x, y in corners]
-        self._draw.polygon(scaled, fill=(*colour, 255), outline=(*WHITE, 255), width=SMOOTH)
+        self._line([*corners, *corners[:2]], WHITE, True, 0.0)
+        self._draw.polygon(scaled, fill=(*colour, 255))
 
     def _line(self, points: Sequence[Point], colour: Colour, rim: bool, thick: float = 1.0) -> None:
         width = self._stroke * thick + (2 * self._rim if rim else 0.0)
@@ -212,8 +213,8 @@ class _Words:
         self._size = max(13, round(LETTERS * unit))
         self._font = load_font(font, self._size)
         self._own = font is not None
-        self.padding = round(PADDING * max(unit, 0.7))
-        self._row = self._size + round(ROW_GAP * max(unit, 0.7))
+        self.padding = round(PADDING * unit)
+        self._row = self._size + round(ROW_GAP * unit)
         self._indent = round(self._font.getlength("instruction:   "))
 
     def safe(self, text: str) -> str:

@@ -183,10 +183,10 @@ def results_text(user: str | None, figures: dict[str, Any], samples: Sequence[Sa
     """The three figures as a dictionary, with fixed decimals, then what a reader of them must know."""
     title = "All samples" if user is None else f"User {_one_line(user)}"
     block = ",\n".join(f"    '{name}': {_number(figures.get(name), places)}" for name, places in DECIMALS.items())
-    return f"===== {title} =====\n{{\n{block}\n}}\n\n" + "\n".join(_remarks(samples, asked)) + "\n"
+    return f"===== {title} =====\n{{\n{block}\n}}\n\n" + "\n".join(_remarks(figures, samples, asked)) + "\n"
 
 
-def _remarks(samples: Sequence[Sample], asked: dict[str, Any]) -> list[str]:
+def _remarks(figures: dict[str, Any], samples: Sequence[Sample], asked: dict[str, Any]) -> list[str]:
     counts = _counts(samples)
     distances = sum(sample.result.get("l2") is not None for sample in samples)
     delta = asked.get("delta")
@@ -197,6 +197,8 @@ def _remarks(samples: Sequence[Sample], asked: dict[str, Any]) -> list[str]:
         f"distances: mean and median are over the {distances} samples that have one, in thousandths of the screen",
         f"delta: {'not known' if delta is None else f'{delta:g} thousandths of the screen'}",
     ]
+    if figures.get("point_in_target") is not None:
+        lines.append(f"inside the target: {figures['point_in_target']:.4f} of the samples that have a box or polygon")
     if asked.get("parser") is None and asked.get("frame") is None:
         return [*lines, "parser and frame: none, the model clicks without words"]
     return [*lines, f"parser: {asked.get('parser')}", f"frame: {asked.get('frame')}"]

@@ -14,7 +14,9 @@ from howsure.errors import InputError
 from howsure.models.images import Picture
 from howsure.runs import Run, Sample
 from howsure.runs.files import storage_errors, write_atomic
+from howsure.studies.grounding.columns import kinds_of
 from howsure.studies.grounding.exports import safe_name
+from howsure.studies.grounding.knows import DISTANCES
 
 if TYPE_CHECKING:
     from howsure.studies.grounding.drawing import Sheet
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 MOST_SIDE_PX = 1600
 SMALLEST_SIDE_PX, LARGEST_SIDE_PX = 200, 10_000
 SHOWN_CLOSE = 3
-LESS_IS_SURER = ("spread",)
-"""Kinds of confidence that are distances: the smaller, the surer."""
-
 
 # -- which samples ----------------------------------------------------------------------------------------------------
 
@@ -36,9 +35,10 @@ def worst_samples(samples: Sequence[Sample], most: int) -> list[Sample]:
 
 
 def first_confidence(samples: Sequence[Sample]) -> str | None:
-    """The first kind of confidence that a sample of this run has a value of, in the order that samples list them."""
-    kinds = dict.fromkeys(kind for sample in samples for kind in sample.result.get("confidence") or {})
-    return next((kind for kind in kinds if any(_confidence(sample, kind) is not None for sample in samples)), None)
+    """The first kind of confidence that a sample of this run has a value of."""
+    return next(
+        (kind for kind in kinds_of(samples) if any(_confidence(sample, kind) is not None for sample in samples)), None
+    )
 
 
 def surely_wrong_samples(samples: Sequence[Sample], most: int) -> tuple[str | None, list[Sample]]:
@@ -47,7 +47,7 @@ def surely_wrong_samples(samples: Sequence[Sample], most: int) -> tuple[str | No
     if kind is None:
         return None, []
     wrong = [(sample, _confidence(sample, kind)) for sample in samples if sample.result.get("hit") is False]
-    sign = 1.0 if kind in LESS_IS_SURER else -1.0
+    sign = 1.0 if kind in DISTANCES else -1.0
     ranked = sorted((sign * value, sample.index, sample) for sample, value in wrong if value is not None)
     return kind, [sample for _, _, sample in ranked[:most]]
 
@@ -341,7 +341,7 @@ def _sureness(result: dict[str, Any]) -> Iterator[str]:
         if value is None:
             yield f"{name} missing ({str(missing.get(kind, 'not known')).replace('_', ' ')})"
         else:
-            yield f"{name} {_thousandths(value)} thousandths" if kind in LESS_IS_SURER else f"{name} {value:.3f}"
+            yield f"{name} {_thousandths(value)} thousandths" if kind in DISTANCES else f"{name} {value:.3f}"
 
 
 def _drawn(samples: dict[str, Any] | None) -> str:
