@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from howsure.models.registry import load as load
     from howsure.runs import Run as Run
     from howsure.studies.comparing import compare as compare
+    from howsure.studies.grounding import grounding as grounding
     from howsure.studies.mcq import mcq as mcq
     from howsure.studies.ngram import train_ngram as train_ngram
     from howsure.studies.perplexity import perplexity as perplexity
@@ -37,6 +38,7 @@ _HOMES = {
     "Run": "howsure.runs",
     "TokenLogprobs": "howsure.evidence",
     "compare": "howsure.studies.comparing",
+    "grounding": "howsure.studies.grounding",
     "load": "howsure.models.registry",
     "mcq": "howsure.studies.mcq",
     "perplexity": "howsure.studies.perplexity",
@@ -53,6 +55,7 @@ __all__ = [
     "TokenLogprobs",
     "__version__",
     "compare",
+    "grounding",
     "load",
     "mcq",
     "perplexity",

@@ -62,6 +62,9 @@ HEAVY = (
     "pygame",
     "google.genai",
     "PIL",
+    "cv2",
+    "onnxruntime",
+    "rapidocr_onnxruntime",
 )
 
 
@@ -85,8 +88,8 @@ def test_the_exported_names() -> None:
     import howsure as package
 
     assert sorted(package.__all__) == [
-        "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "load", "mcq", "perplexity",
-        "read_text", "train_ngram", "trajectories", "trust",
+        "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "grounding", "load", "mcq",
+        "perplexity", "read_text", "train_ngram", "trajectories", "trust",
     ]  # fmt: skip
     for name in package.__all__:
         assert getattr(package, name) is not None
@@ -107,7 +110,11 @@ COMMANDS = (
     "entropy",
     "theorem",
 )
-GROUPS = {"trust": ("run", "analyse", "coherent", "maps"), "ngram": ("train",)}
+GROUPS = {
+    "trust": ("run", "analyse", "coherent", "maps"),
+    "grounding": ("run", "convert", "overlay"),
+    "ngram": ("train",),
+}
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *(f"{g} {c}" for g, found in GROUPS.items() for c in found)])

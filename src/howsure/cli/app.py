@@ -16,6 +16,7 @@ from howsure.cli import common
 from howsure.cli.compare import compare
 from howsure.cli.demo import demo
 from howsure.cli.entropy import entropy
+from howsure.cli.grounding import app as grounding
 from howsure.cli.mcq import mcq
 from howsure.cli.models import models
 from howsure.cli.ngram import app as ngram
@@ -37,6 +38,7 @@ app = typer.Typer(
 for one in (show, ask, mcq, perplexity, trajectories, compare, demo, models, runs):
     app.command()(one)
 app.add_typer(trust)
+app.add_typer(grounding)
 app.add_typer(ngram)
 # A number such as -0.5 is for `entropy` to refuse in a sentence; it is not an option -0.
 app.command(context_settings={"ignore_unknown_options": True})(entropy)

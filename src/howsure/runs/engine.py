@@ -59,10 +59,11 @@ def work_through(
     progress: Progress,
     what: str,
     ahead: Callable[[tuple[int, ...]], None] | None = None,
+    after: Callable[[list[Sample]], None] | None = None,
 ) -> None:
     """Run every batch that has a sample missing; `work` gives one sample for each index, in order.
 
-    `ahead` hears of the next batch just before one is run.
+    `ahead` hears of the next batch just before one is run, `after` of samples as soon as they are on the disk.
     """
     progress.start(what, len(ids), writer.samples)
     todo = [batch for batch in batches if not all(ids[i] in writer.done for i in batch)]
@@ -72,6 +73,8 @@ def work_through(
                 ahead(following)
             missing = [sample for sample in work(batch) if sample.id not in writer.done]
             writer.append(missing)
+            if after is not None:
+                after(missing)
             progress.advance(missing)
     finally:
         progress.stop()
