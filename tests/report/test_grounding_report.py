@@ -62,8 +62,8 @@ def test_a_run_fits_its_width_and_says_it_in_words(run: Run, width: int) -> None
     for words in (
         "point in target", "accuracy within 140", "mean L2", "median L2", "in wrong format", "scored 11 of 12",
         "1 missing: 1 no answer", "user", "type", "does it know?", "coordinate mean", "— (a distance)", "no numbers",
-        "without coordinate mean and spread: 1 no answer, 1 no coordinates", "farthest off", "surely wrong", "note: ", "failed s5:",
-        "in it, for 2 users: user_1/out.json and results.txt", "howsure grounding overlay '",
+        "without coordinate mean and spread: 1 no answer, 1 no coordinates", "farthest off", "surely wrong", "note: ",
+        "failed s5:", "in it, for 2 users: user_1/out.json and results.txt", "howsure grounding overlay '",
     ):  # fmt: skip
         assert words in shown, words
 
