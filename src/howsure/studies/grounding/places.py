@@ -1,0 +1,88 @@
+"""Where the images of a file lie. A path from a dataset is hostile input: it may not lead out of the image root.
+
+The root is what the user names. Else it is one for each data file: of the file's own folder and the folders that the
+published sets keep their screens in, the one that holds most of the file's images (of its first 200), the first of
+them where several do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+from howsure.errors import InputError
+
+IMAGE_FOLDERS = ("images", "imgs", "screenspot_imgs", "screenspotv2_image")
+ANNOTATIONS = "annotations"
+"""ScreenSpot-Pro keeps its files in a folder of this name, and `images` beside it."""
+
+ASKED_FOR = 200
+LONGEST_PATH, LONGEST_SHOWN = 4096, 300
+_WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+REMEDY = "--image-root names the folder that image paths begin at"
+
+
+def possible_roots(data_file: Path, image_root: str | os.PathLike[str] | None) -> list[str]:
+    """Folders that image paths may begin at, without links, the likeliest first."""
+    if image_root is not None:
+        if not os.path.isdir(image_root):
+            raise InputError(f"--image-root {os.fspath(image_root)} is not a folder")
+        return [os.path.realpath(image_root)]
+    home = Path(os.path.realpath(data_file.parent))
+    folders = [home, *(home / name for name in IMAGE_FOLDERS)]
+    if home.name == ANNOTATIONS:
+        folders += [home.parent / name for name in IMAGE_FOLDERS]
+    return [os.path.realpath(folder) for folder in folders if folder.is_dir()]
+
+
+def choose_root(written: Iterable[str], roots: list[str]) -> str:
+    """The root that holds most of these paths; the first where several do, or none."""
+    if len(roots) == 1:
+        return roots[0]
+    asked = list(islice((path for path in dict.fromkeys(written) if len(path) <= LONGEST_PATH), ASKED_FOR))
+    return max(roots, key=lambda root: sum(_holds(root, path) for path in asked))
+
+
+def _holds(root: str, written: str) -> bool:
+    return any(os.path.isfile(os.path.join(root, spelled)) for spelled in _spellings(written))
+
+
+def find_image(written: str, root: str) -> str:
+    """The file that a path from a dataset means, without links; refused where it does not lie within the root."""
+    shown = repr(written[:LONGEST_SHOWN])
+    if not written.strip() or "\0" in written or len(written) > LONGEST_PATH:
+        raise InputError(f"the image path {shown} is none")
+    for spelled in _spellings(written):
+        full = _resolved(os.path.join(root, spelled), shown)
+        if not _is_within(full, root) or _WINDOWS_DRIVE.match(written):
+            raise InputError(f"the image path {shown} leads out of {root}, which it may not; {REMEDY}")
+        if os.path.isfile(full):
+            return full
+    raise InputError(f"the image {shown} is no file in {root}; {REMEDY}")
+
+
+def _spellings(written: str) -> list[str]:
+    """As written, then with the separators of Windows turned round; both without the `file://` of a chat message."""
+    path = written.removeprefix("file://")
+    return [path, path.replace("\\", "/")] if "\\" in path else [path]
+
+
+def _resolved(path: str, shown: str) -> str:
+    try:
+        full = os.path.realpath(path)
+        full.encode("utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"the image path {shown} is no path that this system has") from error
+    return full
+
+
+def _is_within(full: str, root: str) -> bool:
+    return full.startswith(root if root.endswith(os.sep) else root + os.sep)
+
+
+def relative(full: str, root: str) -> str:
+    """A path as it is written into data: from the root on, with forward slashes."""
+    return Path(os.path.relpath(full, root)).as_posix()
