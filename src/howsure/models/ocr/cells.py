@@ -182,7 +182,9 @@ def row_edge(screen: Screen) -> Edge | None:
 
 
 def _words(texts: Sequence[Text]) -> list[tuple[str, Box]]:
-    return [(found.group(), text.part(*found.span())) for text in texts for found in re.finditer(r"\S+", text.words)]
+    """The words of all texts with their boxes; what is higher than wide was read across rows, and is left out."""
+    flat = [text for text in texts if text.box.height < 1.8 * text.box.width]
+    return [(found.group(), text.part(*found.span())) for text in flat for found in re.finditer(r"\S+", text.words)]
 
 
 def _edge(headers: Sequence[tuple[int, float, float, float]]) -> Edge | None:

@@ -42,6 +42,20 @@ class Found(NamedTuple):
     wrong: int = 0
 
 
+_SIGNS = {
+    **dict.fromkeys("+＋十", "plus"),
+    **dict.fromkeys("-−–—一", "minus"),
+    **dict.fromkeys("x×✕✖╳X", "cross"),
+    **dict.fromkeys("▼▾", "down"),
+}
+"""Signs as a reader of texts gives them; a plus is often taken for a Chinese ten, a stroke for a one."""
+
+
+def as_sign(text: str) -> str | None:
+    """The sign that a text of one character is, if any."""
+    return _SIGNS.get(text.strip())
+
+
 @lru_cache(maxsize=8192)
 def folded(text: str) -> Folded:
     """The letters that count."""

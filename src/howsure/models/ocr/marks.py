@@ -19,6 +19,7 @@ CONTRAST = 22
 
 LEAST_PX, MOST_LINES = 5, 4.0
 MOST_MARKS = 2000
+LONG_LINES = 3.0
 GRID = 9
 
 
@@ -27,7 +28,7 @@ def find_marks(pixels: NDArray[np.uint8], texts: Sequence[Text], line_height: fl
     import cv2
 
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
-    ink = _ink(pixels)
+    ink = _without_frames(_ink(pixels), line_height)
     for text in texts:
         if len(text.words.strip()) > 1:
             left, top, right, bottom = (int(v) for v in text.box)
@@ -46,6 +47,16 @@ def _ink(pixels: NDArray[np.uint8]) -> Any:
     kernel = np.ones((3, 3), np.uint8)
     steps = cv2.morphologyEx(pixels, cv2.MORPH_GRADIENT, kernel).max(axis=2)
     return (steps > CONTRAST).astype(np.uint8)
+
+
+def _without_frames(ink: Any, line_height: float) -> Any:
+    """Long straight lines frame lists and windows, and would make one island of everything that touches them."""
+    import cv2
+
+    reach = max(30, round(LONG_LINES * line_height))
+    across = cv2.morphologyEx(ink, cv2.MORPH_OPEN, np.ones((1, reach), np.uint8))
+    down = cv2.morphologyEx(ink, cv2.MORPH_OPEN, np.ones((reach, 1), np.uint8))
+    return ink & ~(across | down)
 
 
 def _is_mark(row: NDArray[np.int32], most: float) -> bool:

@@ -70,6 +70,7 @@ _QUOTED = re.compile(
     r'"([^"]*)"|“([^“”]*)”|«([^«»]*)»|「([^「」]*)」|`([^`]+)`|‘([^‘’]*)’|'
     r"(?<!\w)'((?:[^']|(?<=\w)'(?=\w))*)'(?!\w)"
 )
+_WHICH_IS = re.compile(r"^\s*(?:which|that|it|this)?\s*(?:is|are|looks\s+like)\s+(?:an?\s+|the\s+)?", re.I)
 _ASIDE = re.compile(r"\(([^()]*)\)")
 _VERB = "|".join(
     re.escape(verb)
@@ -91,6 +92,8 @@ _OPENING = re.compile(
     rf"(?:\s+(?:once|twice))?(?:\s+{_POINTER}\b)?(?:\s+(?:on|onto|over|at|to|into|for|up|down|off)\b)*\s*",
     re.I,
 )
+_TYPING = frozenset({"type", "enter", "input", "write", "fill"})
+_INTO = re.compile(r"\b(?:in|into|inside|to|on)\s+", re.I)
 _PURPOSE = re.compile(
     r",?\s*(?<!next)(?<!close)(?<!adjacent)(?<!beside)(?<!left)(?<!right)(?<!closest)(?<!nearest)\s"
     r"\b(?:in\s+order\s+to|so\s+as\s+to|so\s+that|to)\s+"
@@ -157,16 +160,16 @@ class Reader:
 
     def wishes(self) -> list[Wish]:
         """What is asked for, the likeliest reading first; an aside in brackets may say it better than the sentence."""
-        asides = [found.group(1) for found in _ASIDE.finditer(self.plain)]
+        asides = [_WHICH_IS.sub("", found.group(1)) for found in _ASIDE.finditer(self.plain)]
         main = self._wish(_ASIDE.sub(" ", self.plain))
         found = [main] if main is not None else []
-        for aside in asides:
-            wish = self._wish(aside)
-            if wish is not None and wish.names and (wish.anchors or (main is not None and not main.names)):
-                place = wish.place if main is None else wish.place.over(main.place)
-                found.append(wish._replace(weight=0.95, place=place))
-            elif wish is not None and wish.names and main is not None:
-                found[0] = _with_edge(found[0], wish)
+        for wish in filter(None, map(self._wish, asides)):
+            if main is None or not (main.names or main.sign):
+                found.append(wish._replace(weight=0.95))
+            elif wish.names and wish.anchors:
+                found.append(wish._replace(weight=0.95, place=wish.place.over(main.place)))
+            else:
+                found[0] = _refined(found[0], wish)
         return found
 
     def _wish(self, text: str) -> Wish | None:
@@ -198,6 +201,8 @@ class Reader:
         verb = opening.group("verb").lower() if opening else None
         kept = _PURPOSE.sub("", said)
         said = kept if kept.strip() else said
+        if verb in _TYPING and (into := _INTO.search(said)):  # what is typed stands before, what is clicked after it
+            return self._object(said[into.end() :], None), True
         if opening and verb in ("look", "see"):
             return self._object("at " + said, None)._replace(kind=None), False
         return self._object(said, clause if verb in vocabulary.LABEL_VERBS else None), opening is not None
@@ -325,7 +330,8 @@ def _grouped(segments: list[_Segment]) -> Iterator[list[_Segment]]:
     """Labels go with the stretch that they label; descriptions swallow the places of what they describe."""
     group: list[_Segment] = []
     for segment in segments:
-        own_label = segment.marker == "label" and group and group[0].marker not in ("label", "with")
+        names_it = segment.marker == "label" or (segment.marker == "with" and any(_is_quote(c) for c in segment.text))
+        own_label = names_it and group and group[0].marker not in ("label", "with")
         inner = group and group[0].marker == "with" and segment.marker in ("with", "inside", "corner", "label")
         if own_label or (inner and not _speaks_of_screen(segment.text)):
             group.append(segment)
@@ -380,11 +386,11 @@ def _edge(text: str) -> str | None:
     return "end" if re.search(r"\b(?:end|ending point)\b", lowered) else None
 
 
-def _with_edge(wish: Wish, aside: Wish) -> Wish:
-    """An end of a line whose words stand in an aside."""
-    if wish.edge is not None and not _has_quote(wish.names):
-        return wish._replace(names=aside.names)
-    return wish
+def _refined(wish: Wish, aside: Wish) -> Wish:
+    """A wish with what an aside adds: a sign, a colour, the words of a line one end of which is meant."""
+    if wish.edge is not None and aside.names and not _has_quote(wish.names):
+        wish = wish._replace(names=aside.names)
+    return wish._replace(sign=wish.sign or aside.sign, colour=wish.colour or aside.colour)
 
 
 def _place(text: str, strips: bool = True) -> Place:

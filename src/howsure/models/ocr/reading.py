@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from howsure.errors import MissingExtra, ModelError
 from howsure.models.ocr.marks import find_marks
-from howsure.models.ocr.screen import Box, Screen, Text
+from howsure.models.ocr.screen import Box, Screen, Text, apart
 
 PACKAGE = "rapidocr-onnxruntime"
 ENLARGED = 1.5
@@ -63,10 +63,10 @@ class ScreenReader:
         height, width = pixels.shape[:2]
         shown, scale = _scaled(pixels)
         found, _ = self.engine(np.ascontiguousarray(shown[:, :, ::-1]), return_word_box=True)
-        texts = [_text(row, scale) for row in found or ()]
+        texts = [piece for row in found or () for piece in apart(_text(row, scale))]
         texts = [text for text in texts if text.words.strip() and text.box.left < width and text.box.top < height]
-        screen = Screen(width, height, texts)
-        return screen._replace(marks=find_marks(pixels, texts, screen.line_height))
+        line_height = Screen(width, height, texts).line_height
+        return Screen(width, height, texts, find_marks(pixels, texts, line_height))
 
 
 def _rapidocr() -> Any:

@@ -20,12 +20,14 @@ def stands(relation: str, box: Box, anchor: Box, line: float) -> float:
         return _stacked(box, anchor, line) if box.y < anchor.top + line / 4 else 0.0
     if relation == "below":
         return _stacked(anchor, box, line) if box.y > anchor.bottom - line / 4 else 0.0
-    if relation in ("beside", "between"):
+    if relation == "between":
+        return _within(box, anchor, line)
+    if relation == "beside":
         return max(
             stands("right_of", box, anchor, line),
             0.9 * stands("left_of", box, anchor, line),
-            0.5 * stands("above", box, anchor, line),
-            0.5 * stands("below", box, anchor, line),
+            0.3 * stands("above", box, anchor, line),
+            0.3 * stands("below", box, anchor, line),
         )
     if relation == "for":
         return max(stands("right_of", box, anchor, line), 0.9 * stands("left_of", box, anchor, line))
@@ -65,6 +67,13 @@ def _inside(box: Box, anchor: Box, line: float) -> float:
     """In something whose title is the anchor: near it, rather under it than over it."""
     nearness = 1.0 / (1.0 + box.gap(anchor) / (25.0 * line))
     return nearness if box.y >= anchor.top - line else 0.75 * nearness
+
+
+def _within(box: Box, anchor: Box, line: float) -> float:
+    """Inside the room between two anchors, which is given as one box; best in its middle."""
+    across = abs(box.x - anchor.x) / max(line, anchor.width / 2)
+    down = abs(box.y - anchor.y) / max(line, anchor.height / 2)
+    return max(0.0, 1.0 - 0.5 * across) * max(0.0, 1.0 - 0.5 * down) if max(across, down) <= 1.0 else 0.0
 
 
 def displaced(relation: str, anchor: Box, line: float) -> tuple[float, float]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -80,6 +83,38 @@ class Text(NamedTuple):
         return self.box._replace(left=left, right=max(left, right))
 
 
+WIDE_GAP = 1.3
+"""Neighbouring characters further apart than this, in heights of their line, belong to different things."""
+
+
+def apart(text: Text) -> list[Text]:
+    """The text in pieces, where it holds things that merely stand in one row, such as the letters of a toolbar."""
+    places, height = text.places, text.box.height
+    if len(places) != len(text.words) or text.box.width < height:
+        return [text]
+    cuts = [
+        i for i in range(1, len(places)) if places[i] - places[i - 1] > WIDE_GAP * height and text.words[i].isalnum()
+    ]
+    edges = [0, *cuts, len(places)]
+    pieces = [_between(text, first, last) for first, last in pairwise(edges)]
+    return [piece for piece in pieces if piece.words]
+
+
+def _between(text: Text, first: int, last: int) -> Text:
+    while last > first and text.words[last - 1].isspace():
+        last -= 1
+    while first < last and text.words[first].isspace():
+        first += 1
+    if first == 0 and last == len(text.words):
+        return text
+    half = text.box.height / 2.5
+    left = text.box.left if first == 0 else text.places[first] - half if first < last else text.box.right
+    right = text.box.right if last == len(text.words) else text.places[last - 1] + half if first < last else left
+    return Text(
+        text.words[first:last], text.box._replace(left=left, right=right), text.certainty, text.places[first:last]
+    )
+
+
 class Mark(NamedTuple):
     """A small drawn thing that is no text, such as an icon or a box to tick; `sign` is its shape where known."""
 
@@ -88,7 +123,8 @@ class Mark(NamedTuple):
     colour: str | None = None
 
 
-class Screen(NamedTuple):
+@dataclass(frozen=True)
+class Screen:
     """A screen as it was read."""
 
     width: int
@@ -96,8 +132,55 @@ class Screen(NamedTuple):
     texts: Sequence[Text]
     marks: Sequence[Mark] = ()
 
-    @property
+    @cached_property
     def line_height(self) -> float:
         """The usual height of a text here, as the measure of what is near."""
         heights = sorted(text.box.height for text in self.texts)
-        return heights[len(heights) // 2] if heights else max(1.0, self.height / 40)
+        return max(1.0, heights[len(heights) // 2]) if heights else max(1.0, self.height / 40)
+
+    @cached_property
+    def spelled(self) -> Sequence[Text]:
+        """The texts, and those that stand so close after or under one another that they may be one."""
+        found = list(self.texts)
+        for first in self.texts:
+            row = first
+            for _ in range(MOST_JOINED):
+                after = _next_in_row(row, self.texts)
+                if after is None:
+                    break
+                row = _one(row, after)
+                found.append(row)
+            under = _next_line(first, self.texts)
+            if under is not None:
+                found.append(_one(first, under))
+        return found
+
+
+MOST_JOINED = 3
+
+
+def _one(first: Text, second: Text) -> Text:
+    words = f"{first.words} {second.words}"
+    return Text(words, first.box.joined(second.box), min(first.certainty, second.certainty))
+
+
+def _next_in_row(text: Text, texts: Sequence[Text]) -> Text | None:
+    reach = 2.2 * text.box.height
+    near = [
+        other
+        for other in texts
+        if -3 <= other.box.left - text.box.right <= reach and other.box.shares_row(text.box) > 0.6
+    ]
+    return min(near, key=lambda other: other.box.left, default=None)
+
+
+def _next_line(text: Text, texts: Sequence[Text]) -> Text | None:
+    height = text.box.height
+    near = [
+        other
+        for other in texts
+        if -0.3 * height <= other.box.top - text.box.bottom <= 0.8 * height
+        and other is not text
+        and other.box.shares_column(text.box) > 0.6
+    ]
+    return min(near, key=lambda other: other.box.top, default=None)

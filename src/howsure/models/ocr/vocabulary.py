@@ -36,12 +36,16 @@ KINDS: dict[str, tuple[str, ...]] = {
     "icon": ("icon", "symbol", "logo", "image", "picture", "thumbnail", "sign", "mark", "avatar"),
     "slider": ("slider", "scroll bar", "scrollbar", "handle", "thumb"),
     "button": ("button", "btn"),
+    "area": ("window", "panel", "pane", "canvas", "area", "dialog", "video", "map"),
     "text": (
         "option", "item", "menu item", "entry", "label", "link", "tab", "menu", "word", "text", "line", "row",
         "heading", "title", "paragraph", "letter", "number", "character", "value", "hyperlink", "folder", "file",
     ),
 }  # fmt: skip
 """Sorts of things on a screen, and the words for them."""
+
+CAPTIONED = frozenset({"button"})
+"""Sorts of things whose name is all that is written on them."""
 
 TEXTLESS = frozenset({"checkbox", "toggle", "arrow", "icon", "slider"})
 """Sorts of things that mostly carry no text of their own."""
@@ -78,17 +82,21 @@ COLOURS = (
 )  # fmt: skip
 
 FILLERS = frozenset(
-    words_of("""a an the this that these those your my its their it them one some any of to in on at by for from with
-    within inside into onto over and or as is are be being was were which who whose where when then please now next once
-    twice just only also specifically exactly located found situated placed positioned displayed shown named called labeled
-    labelled titled reading saying containing marked small large big little tiny long short round circular square
-    rectangular rectangle circle capital first last current button icon option item entry link label text word area
-    section part side corner region panel pane sidebar bar toolbar menu submenu dropdown drop-down list table tab
-    window dialog dialogue popup pop-up modal screen page application app website interface box field input cell row
-    column header heading title checkbox check radio toggle switch slider stepper arrow triangle symbol sign mark image
-    picture logo thumbnail mouse pointer cursor left right top bottom upper lower center centre middle far near
-    corner letter number character sequence context main file's file folder keybinding element component control
-    object window's left-hand right-hand top-left top-right bottom-left bottom-right approximately about slightly toward
-    towards there here you i can will so that's""")
+    words_of(
+        """
+        a an the this that these those your my its their it them one some any of to in on at by for from with within
+        inside into onto over and or as is are be being was were which who whose where when then please now next
+        once twice just only also specifically exactly located found situated placed positioned displayed shown
+        named called labeled labelled titled reading saying containing marked small large big little tiny long short
+        round circular square rectangular rectangle circle capital first last current button icon option item entry
+        link label text word area section part side corner region panel pane sidebar bar toolbar menu submenu
+        dropdown drop-down list table tab window dialog dialogue popup pop-up modal screen page application app
+        website interface box field input cell row column header heading title checkbox check radio toggle switch
+        slider stepper arrow triangle symbol sign mark image picture logo thumbnail mouse pointer cursor left right
+        top bottom upper lower center centre middle far near letter number character sequence context main file's
+        file folder keybinding element component control object window's left-hand right-hand top-left top-right
+        bottom-left bottom-right approximately about slightly toward towards there here you i can will so that's
+        """
+    )
 ) | frozenset(COLOURS)
 """Words that say nothing about what is written on the thing."""
