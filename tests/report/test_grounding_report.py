@@ -62,7 +62,7 @@ def test_a_run_fits_its_width_and_says_it_in_words(run: Run, width: int) -> None
     for words in (
         "point in target", "accuracy within 140", "mean L2", "median L2", "in wrong format", "scored 11 of 12",
         "1 missing: 1 no answer", "user", "type", "does it know?", "coordinate mean", "— (a distance)", "no numbers",
-        "without coordinate mean and spread: 1 no answer, 1 no coordinates", "farthest off", "surely wrong", "note: ",
+        "without coordinate mean and spread: 1 no answer, 1 no coordinates", "farthest off", "surest misses", "note: ",
         "failed s5:", "in it, for 2 users: user_1/out.json and results.txt", "howsure grounding overlay '",
     ):  # fmt: skip
         assert words in shown, words
@@ -84,7 +84,7 @@ def test_the_worst_and_the_surest_come_first(run: Run) -> None:
     assert [line.split()[:2] for line in lines[far + 1 : far + 6]] == [
         ["s11", "275.0"], ["s10", "250.0"], ["s9", "225.0"], ["s8", "200.0"], ["s7", "175.0"]
     ]  # fmt: skip
-    sure = next(i for i, line in enumerate(lines) if line.startswith("surely wrong"))
+    sure = next(i for i, line in enumerate(lines) if line.startswith("surest misses"))
     assert "coordinate mean" in lines[sure]
     assert lines[sure + 1].split()[:3] == ["s11", "0.867", "275.0"]
 

@@ -140,7 +140,7 @@ def _examples(samples: Sequence[Sample]) -> list[RenderableType]:
     kind, wrong = surely_wrong_samples(samples, SHOWN_SAMPLES)
     if kind is not None and wrong:
         rows = [(_id(one), _sureness(one, kind), _distance(one.result["l2"])) for one in wrong]
-        found.append(_listed(("surely wrong", kind.replace("_", " "), "L2"), rows, wrong))
+        found.append(_listed(("surest misses", kind.replace("_", " "), "L2"), rows, wrong))
     return found
 
 

@@ -229,7 +229,7 @@ class _Words:
         for about, text in rows:
             broken = list(self._broken(self.safe(text), width - self._indent))
             if len(broken) > MOST_LINES:
-                broken = [*broken[: MOST_LINES - 1], f"{broken[MOST_LINES - 1]} …"]
+                broken = [*broken[: MOST_LINES - 1], f"{broken[MOST_LINES - 1].rpartition(' ')[0]} …"]
             lines += [(about if number == 0 else "", line) for number, line in enumerate(broken)]
         return lines
 

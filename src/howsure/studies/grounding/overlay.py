@@ -310,7 +310,10 @@ def _rows(sample: Sample, delta: float | None, chosen_as: str | None) -> Iterato
     if sample.failed:
         yield "no answer", sample.detail or ""
     else:
-        yield "click", _place(result["pred_coord"], result["pred_content"])
+        yield (
+            "click" if result["pred_coord"] is not None else "names",
+            _place(result["pred_coord"], result["pred_content"]),
+        )
         yield "answer", result.get("pred_raw") or ""
         yield "sureness", ", ".join(_sureness(result))
         yield "drawn", _drawn(result.get("samples"))
