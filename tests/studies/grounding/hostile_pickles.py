@@ -7,6 +7,7 @@ import os
 import pickle
 import struct
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def that_would_run(canary: Path) -> dict[str, tuple[bytes, str]]:
     return found
 
 
+@cache
 def that_would_swell() -> dict[str, tuple[bytes, str]]:
     """By name: a pickle that would take all time or memory, or is none, and words of its refusal."""
     return {

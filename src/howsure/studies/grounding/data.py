@@ -236,7 +236,7 @@ class _Reader:
     def _item(self, one: Draft, file: str | InputError, convention: Convention | None) -> Item:
         picture = self.pictures[file] if isinstance(file, str) else file
         if isinstance(picture, InputError):
-            raise picture
+            raise InputError(str(picture))  # anew: one that is raised again and again drags its whole past along
         size = (picture.width, picture.height)
         if one.size is not None and one.size != size:
             raise InputError(f"its image is said to have {_by(one.size)} pixels, but has {_by(size)}")
@@ -278,7 +278,7 @@ def _drafter(source: Source, how: How) -> Any:
         number, entry = numbered
         try:
             if isinstance(entry, InputError):
-                raise entry
+                return Bad(number, str(entry))
             origin = Origin(stem, number, source.user)
             if source.form in (CHAT_PICKLE, CHAT_JSONL):
                 return draft_chat(entry, origin, how.parser)

@@ -146,15 +146,12 @@ def _content(path: Path) -> bytes:
     if not path.is_file():
         raise InputError(f"{path} is no regular file")
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+        if path.stat().st_size > MOST_BYTES:
+            most = f"{MOST_BYTES >> 20} MiB"
+            raise InputError(f"{path} is larger than {most}; split it, and leave images in files of their own")
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    if len(content) > MOST_BYTES:
-        raise InputError(
-            f"{path} is larger than {MOST_BYTES >> 20} MiB; split it, and leave images in files of their own"
-        )
-    return content
 
 
 def _pickled(content: bytes, name: str) -> list[tuple[int, Any]]:
