@@ -51,6 +51,7 @@ def _first_match(text: str, start: int, end: int) -> Reading:
         found = coordinates((match[1], match[2]))
         if found is None:
             return Reading("wrong_format", why_not="absurd_number")
-        return Reading("point", *found, form=form, spans=(match.span(1), match.span(2)))
+        x, y = found
+        return Reading("point", x, y, form=form, spans=(match.span(1), match.span(2)))
     has_numbers = _DIGIT.search(text, start, end) is not None
     return Reading("wrong_format", why_not="no_point" if has_numbers else "no_numbers")

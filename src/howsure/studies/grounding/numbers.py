@@ -6,6 +6,7 @@ character, so that a place found in the plain text is a place of the answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 NUMBER = r"[-+]?(?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)"
@@ -22,11 +23,12 @@ _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _PLAIN = str.maketrans(
     {**{chr(wide): chr(narrow) for wide, narrow in _WIDE.items()}, "−": "-", "、": ",", "【": "[", "】": "]", "　": " "}
 )
+_UNUSUAL = re.compile("[！-～−、【】　]")
 
 
 def plain(text: str) -> str:
     """The answer with full-width characters as ASCII, and markdown's stars and TeX's backslashes as spaces."""
-    if not text.isascii():
+    if not text.isascii() and _UNUSUAL.search(text):
         text = text.translate(_PLAIN)
     if "\\" in text:
         text = text.replace("\\left", "     ").replace("\\right", "      ").replace("\\", " ")

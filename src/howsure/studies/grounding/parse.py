@@ -31,7 +31,7 @@ from howsure.studies.grounding.parse_context import Rank
 from howsure.studies.grounding.parse_names import element_name
 from howsure.studies.grounding.parse_places import Place, places, whole
 from howsure.studies.grounding.parse_refusals import refuses
-from howsure.studies.grounding.readings import Reading
+from howsure.studies.grounding.readings import Reading, Span
 
 MOST_CHARACTERS = 20_000
 """A longer answer, thinking aside, is not read at all: a part of it might say something else than the whole."""
@@ -64,9 +64,9 @@ _PLACES_OF = {
     Rank.BRACKETED: "bracketed",
     Rank.WHOLE: "whole",
 }
-_PAIRS = ("()", "[]", "{}")
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 _UNFINISHED = re.compile(r"[\s0-9.,;+\"'-]*+")
-_NUMBERS = re.compile(NUMBER)
+_NUMBERS = re.compile(rf"(?<![A-Za-z_]){NUMBER}")
 _UNITS = re.compile(r"[0-9]\s?(?:%|px\b|pixels?\b)", re.IGNORECASE)
 
 
@@ -88,9 +88,7 @@ def read_answer(text: str, *, cut_short: bool = False) -> Reading:
     if len(part) > MOST_CHARACTERS:
         return Reading("wrong_format", why_not="too_long")
     reading = _read(part, cut_short)
-    if start and reading.spans:
-        return reading._replace(spans=tuple((a + start, b + start) for a, b in reading.spans))
-    return reading
+    return reading._replace(spans=_moved(reading.spans, start)) if start else reading
 
 
 def _read(text: str, cut_short: bool) -> Reading:
@@ -104,7 +102,7 @@ def _read(text: str, cut_short: bool) -> Reading:
     else:
         place, reading = _in_region(flat, _only_block(flat, fenced), None, cut_short)
     content = _content(text, fenced, place)
-    return reading if content is None else reading._replace(content=content)
+    return reading if content is None else Reading(*reading[:3], content, *reading[4:])
 
 
 def _in_declared(text: str, declared: Sequence[Block], where: str, cut_short: bool) -> tuple[Place | None, Reading]:
@@ -148,8 +146,11 @@ def _in_region(text: str, block: Block, where: str | None, cut_short: bool) -> t
     if place.numbers.count(-1) == len(place.numbers):
         return place, Reading("refusal", form=_form(place, where))
     x, y = place.middle
-    spans = tuple((a + start, b + start) for a, b in place.spans)
-    return place, Reading("point", x, y, form=_form(place, where), spans=spans)
+    return place, Reading("point", x, y, None, _form(place, where), _moved(place.spans, start))
+
+
+def _moved(spans: tuple[Span, ...], by: int) -> tuple[Span, ...]:
+    return tuple([(a + by, b + by) for a, b in spans]) if by else spans
 
 
 def _form(place: Place, where: str | None) -> str:
@@ -186,7 +187,7 @@ def _ends_openly(text: str, place: Place, cut: bool) -> bool:
     if last < len(text.rstrip()):
         return False
     if place.shape in FORM_ORDERED_BY_NAME:
-        return cut or any(text.count(a) > text.count(b) for a, b in (*_PAIRS, "<>"))
+        return cut or any(text.count(a) > text.count(b) for a, b in (*_BRACKETS, ("<", ">")))
     return cut or place.enclosed
 
 
@@ -200,7 +201,7 @@ def _without_place(text: str, why_not: str | None, may_go_on: bool) -> Reading:
 
 def _diagnosis(text: str, may_go_on: bool) -> str:
     """The most telling reason why a text without a place has none."""
-    if may_go_on and any(text.count(a) > text.count(b) for a, b in _PAIRS):
+    if may_go_on and any(text.count(a) > text.count(b) for a, b in _BRACKETS):
         return "cut_off"
     numbers = _NUMBERS.findall(text)
     if not numbers:

@@ -72,10 +72,11 @@ _ACTIONS = (
 )
 _PLACES = (
     *_phrases(("coordinates", "coordinate", "coords", "point", "position", "location", "center", "centre"), _LINKS),
-    *_phrases(("box", "bbox", "region", "area"), _LINKS),
     *(" at", "坐标", "坐标为", "坐标是", "位置", "位于", "좌표", "좌표는", "위치", "위치는", "座標", "座標は"),
 )
-_RANKED = ((_ANSWERS, Rank.ANSWER), (_ACTIONS, Rank.ACTION), (_PLACES, Rank.PLACE))
+_BOXES = _phrases(("box", "bbox", "region", "area"), _LINKS)
+"""These introduce a box, but mark it no more than its brackets do: a point written inside of it comes first."""
+_RANKED = ((_ANSWERS, Rank.ANSWER), (_ACTIONS, Rank.ACTION), (_PLACES, Rank.PLACE), (_BOXES, Rank.BRACKETED))
 _INTRODUCTIONS = (
     *(" is", " are", " be", " is at", " are at"),
     *(" click at", " clicking at", " tap at", " tapping at", " located at"),

@@ -45,11 +45,14 @@ def fill(template: str, instruction: str, frame: Frame, may_refuse: bool = False
 
 
 def instruction_of(prompt: str) -> str | None:
-    """The instruction in a prompt of the published form, wherever its lines break; None for any other text."""
+    """The instruction in a prompt of the published form, wherever its lines break; None for any other text.
+
+    The last words of the question end it: an instruction may quote them.
+    """
     begins = _BEGINS.search(prompt)
     if begins is None:
         return None
-    ends = None
-    for ends in _ENDS.finditer(prompt, begins.end()):  # noqa: B007 - the last: an instruction may quote the prompt
-        pass
-    return prompt[begins.end() : ends.start()].strip() or None if ends else None
+    ends = list(_ENDS.finditer(prompt, begins.end()))
+    if not ends:
+        return None
+    return prompt[begins.end() : ends[-1].start()].strip() or None
