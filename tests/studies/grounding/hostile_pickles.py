@@ -93,7 +93,7 @@ def that_would_swell() -> dict[str, tuple[bytes, str]]:
             "bomb",
         ),
         "nested_lists": (b"\x80\x02" + b"]" * 10_000 + b"a" * 9_999 + b".", "deep"),
-        "nested_tuples": (b"\x80\x02)" + b"\x85" * 1_000_000 + b".", "deep"),
+        "nested_tuples": (b"\x80\x02)" + b"\x85" * 300_000 + b".", "deep"),
         "nested_dicts": (b"\x80\x02" + b"}X\x01\0\0\0a" * 10_000 + b"N" + b"s" * 10_000 + b".", "deep"),
         "nested_marks": (b"(" * 10_000 + b"l" * 10_000 + b".", "deep"),
         "nested_by_pickle_0": (_nested_0(10_000), "deep"),

@@ -76,7 +76,7 @@ SHAPES = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(
@@ -96,7 +96,7 @@ def test_any_samples(tmp_path_factory: pytest.TempPathFactory, entries: list[Any
     assert_round_trip(write_lines(folder / "in.jsonl", lines), folder / "out.jsonl", skip_bad=True)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.floats(0, 100), min_size=4, max_size=4), min_size=1, max_size=6),
     st.sampled_from(["xywh", "xyxy"]),

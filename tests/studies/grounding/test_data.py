@@ -350,7 +350,7 @@ def test_files_that_are_no_data(folder: Path, content: bytes, words: str) -> Non
     assert len(said) < 700
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.data())
 def test_no_json_ends_in_anything_but_items_or_a_sentence(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -699,7 +699,9 @@ def test_the_real_osworld_g() -> None:
 def test_the_root_is_named_or_found(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     path = write_lines(tmp_path / "data" / "x.jsonl", [flat(image="s/a.png")])
-    assert f"'s/a.png' is no file in {os.path.realpath(tmp_path / 'data')}; --image-root names" in refusal(path)
+    assert f"'s/a.png' is no file in {os.path.realpath(tmp_path / 'data')}; mend the data, name the folder" in refusal(
+        path
+    )
     screen(tmp_path / "data" / "imgs" / "s" / "a.png")
     assert read_items(path).items[0].image.path.endswith("/data/imgs/s/a.png")
     screen(tmp_path / "data" / "images" / "s" / "a.png")
@@ -737,7 +739,7 @@ def test_images_may_not_lie_outside_the_root(tmp_path: Path, written: str) -> No
     (root / "link.png").symlink_to(tmp_path / "out.png")
     (root / "links").symlink_to(tmp_path)
     said = refusal(write_lines(root / "x.jsonl", [flat(image=written)]))
-    assert f"leads out of {os.path.realpath(root)}, which it may not; --image-root names" in said
+    assert f"leads out of {os.path.realpath(root)}, which it may not; mend the data, name the folder" in said
     assert "leads out of" in refusal(write_lines(root / "x.jsonl", [flat(image=written)]), image_root=root)
 
 

@@ -24,7 +24,7 @@ from howsure.studies.grounding.drafts import Bad, Draft, Order, Origin, Units
 from howsure.studies.grounding.flat_records import draft_flat
 from howsure.studies.grounding.items import Item, Items
 from howsure.studies.grounding.osworld import draft_osworld
-from howsure.studies.grounding.places import choose_root, find_image, possible_roots
+from howsure.studies.grounding.places import REMEDY, LostImage, choose_root, find_image, possible_roots
 from howsure.studies.grounding.screenspot import draft_screenspot, is_pro
 from howsure.studies.grounding.sources import (
     CHAT_JSONL,
@@ -127,6 +127,7 @@ class _Reader:
         self.first: Source | None = None
         self.conventions: dict[str, dict[str, Any]] = {}
         self.users: set[str] = set()
+        self.lost_images = False
 
     @property
     def is_full(self) -> bool:
@@ -236,6 +237,7 @@ class _Reader:
     def _item(self, one: Draft, file: str | InputError, convention: Convention | None) -> Item:
         picture = self.pictures[file] if isinstance(file, str) else file
         if isinstance(picture, InputError):
+            self.lost_images |= isinstance(picture, LostImage)
             raise InputError(str(picture))  # anew: one that is raised again and again drags its whole past along
         size = (picture.width, picture.height)
         if one.size is not None and one.size != size:
@@ -264,9 +266,10 @@ class _Reader:
     def _list(self) -> str:
         more = f"; and {len(self.bad) - LISTED} more" if len(self.bad) > LISTED else ""
         entries = "1 entry" if len(self.bad) == 1 else f"{len(self.bad)} entries"
+        remedy = f"mend the data, {REMEDY}, or" if self.lost_images else "mend the data, or"
         return (
-            f"{entries} of {self.data} cannot be used: {'; '.join(self.bad[:LISTED])}{more}; mend the data, or pass "
-            "--skip-bad to go on without such entries"
+            f"{entries} of {self.data} cannot be used: {'; '.join(self.bad[:LISTED])}{more}; {remedy} pass --skip-bad "
+            "to go on without such entries"
         )
 
 

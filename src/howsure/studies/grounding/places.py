@@ -22,7 +22,11 @@ ANNOTATIONS = "annotations"
 ASKED_FOR = 200
 LONGEST_PATH, LONGEST_SHOWN = 4096, 300
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-REMEDY = "--image-root names the folder that image paths begin at"
+REMEDY = "name the folder that image paths begin at with --image-root"
+
+
+class LostImage(InputError):
+    """A path that leads to no image, or out of the root; REMEDY may be what it needs."""
 
 
 def possible_roots(data_file: Path, image_root: str | os.PathLike[str] | None) -> list[str]:
@@ -58,10 +62,10 @@ def find_image(written: str, root: str) -> str:
     for spelled in _spellings(written):
         full = _resolved(os.path.join(root, spelled), shown)
         if not _is_within(full, root) or _WINDOWS_DRIVE.match(written):
-            raise InputError(f"the image path {shown} leads out of {root}, which it may not; {REMEDY}")
+            raise LostImage(f"the image path {shown} leads out of {root}, which it may not")
         if os.path.isfile(full):
             return full
-    raise InputError(f"the image {shown} is no file in {root}; {REMEDY}")
+    raise LostImage(f"the image {shown} is no file in {root}")
 
 
 def _spellings(written: str) -> list[str]:
