@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from howsure.studies.grounding.numbers import MOST, plain, read_number
 from howsure.studies.grounding.parse import (
     FORM_ORDERED_BY_NAME,
     MOST_CHARACTERS,
@@ -16,6 +15,7 @@ from howsure.studies.grounding.parse import (
     is_ordered_by_name,
     read_answer,
 )
+from howsure.studies.grounding.parse_numbers import MOST, plain, read_number
 from howsure.studies.grounding.readings import Reading
 from studies.grounding.answer_forms import ROWS, Row, fields
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from howsure.studies.grounding.numbers import coordinates
+from howsure.studies.grounding.parse_numbers import coordinates
 from howsure.studies.grounding.readings import Reading
 
 _N = r"([-+]?(?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++))"

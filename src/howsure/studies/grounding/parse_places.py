@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from howsure.studies.grounding.numbers import NUMBER, NUMBER_ENDS, coordinates
 from howsure.studies.grounding.parse_context import Context, Rank, context_before
+from howsure.studies.grounding.parse_numbers import NUMBER, NUMBER_ENDS, coordinates
 from howsure.studies.grounding.readings import Span
 
 CORNERS = 4
