@@ -59,9 +59,12 @@ class Edge(NamedTuple):
         return known[end] + (number - end) * step
 
 
-def cell_click(instruction: str, screen: Screen) -> CellClick | None:
-    """The click on a cell or header that an instruction names; None where it names none or there is no sheet."""
-    name = cell_name(instruction)
+def cell_click(instruction: str, screen: Screen, names: Sequence[str] = ()) -> CellClick | None:
+    """The click on a cell or header that an instruction names; None where it names none or there is no sheet.
+
+    `names` is what the target is called: a header is meant only where it is called nothing else.
+    """
+    name = cell_name(instruction) or header_name(instruction, names)
     if name is None:
         return None
     columns, rows = column_edge(screen), row_edge(screen)
@@ -127,6 +130,7 @@ _ROW_HEADER = re.compile(
     rf"\b(?:number|header)\s+{_QUOTE}(\d{{1,4}}){_QUOTE}(?=.*\bleft\b)",
     re.I | re.S,
 )
+_DRAWN = re.compile(r"\b(?:toolbar|icon|button|menu)\b", re.I)
 _SHEET = re.compile(r"\b(?:cell|cells|sheet|spreadsheet|worksheet|column|row|table)\b", re.I)
 
 
@@ -156,9 +160,15 @@ def _ordinal(pattern: re.Pattern[str], text: str) -> int | None:
     return int(found.group(1)) if found.group(1) else _ORDINALS[found.group(2).lower()]
 
 
-def header_name(instruction: str) -> CellName | None:
+def header_name(instruction: str, names: Sequence[str]) -> CellName | None:
     """The header of a column or row that an instruction asks for."""
-    text = instruction[:4000]
+    found = _header(instruction[:4000])
+    if found is None or _DRAWN.search(instruction[:4000]):
+        return None
+    return found if all(name.strip().upper() == words(found) for name in names) else None
+
+
+def _header(text: str) -> CellName | None:
     if found := _COLUMN_HEADER.search(text):
         return CellName(column_number(next(group for group in found.groups() if group)), None)
     if found := _ROW_HEADER.search(text):

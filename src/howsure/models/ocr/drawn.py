@@ -10,7 +10,7 @@ from howsure.models.ocr.finding import SIDE_WEIGHT, Found, Piece, at_place, besi
 from howsure.models.ocr.lexical import as_sign
 from howsure.models.ocr.phrases import Wish
 from howsure.models.ocr.screen import Box, Mark, Screen
-from howsure.models.ocr.vocabulary import TEXTLESS
+from howsure.models.ocr.vocabulary import FRAMED, TEXTLESS
 
 SIGN_FIT = 0.85
 UNNAMED_FIT = 0.6
@@ -51,12 +51,13 @@ def _stands(box: Box, directed: Found | None, screen: Screen) -> bool:
 
 
 def _signed(screen: Screen) -> Iterator[Mark]:
-    """The marks, and signs that were read as texts."""
+    """The marks, and signs that were read as texts or at the end of one."""
     yield from screen.marks
     for text in screen.texts:
-        sign = as_sign(text.words)
+        start = text.words.rstrip().rfind(" ") + 1
+        sign = as_sign(text.words[start:])
         if sign is not None:
-            yield Mark(text.box, sign)
+            yield Mark(text.part(start, len(text.words.rstrip())), sign)
 
 
 def neighbours(wish: Wish, anchors: Sequence[Found], screen: Screen) -> list[Candidate]:
@@ -72,7 +73,7 @@ def neighbours(wish: Wish, anchors: Sequence[Found], screen: Screen) -> list[Can
         for box, looks in _things(wish, screen)
         for candidate in _neighbour(box, looks, piece, relation, wish, rest, screen)
     ]
-    return found or [_displaced(wish, directed.pieces[0], relation, screen)]
+    return [*found, _displaced(wish, directed.pieces[0], relation, screen)]
 
 
 def _usual_side(wish: Wish, relation: str) -> str:
@@ -84,23 +85,37 @@ def _usual_side(wish: Wish, relation: str) -> str:
 
 def _things(wish: Wish, screen: Screen) -> Iterator[tuple[Box, float]]:
     """What may be meant, and how much it looks so, from 0 to 1."""
+    if wish.kind in FRAMED:
+        for mark in screen.marks:
+            if mark.sign == "frame":
+                yield mark.box, 0.8
     if wish.kind not in TEXTLESS:
         for text in screen.texts:
             yield text.box, 0.6
     if wish.kind in TEXTLESS or wish.kind in (None, "button"):
         for mark in screen.marks:
-            if min(mark.box.width, mark.box.height) >= 0.3 * screen.line_height:
-                yield mark.box, _looks(mark, wish)
+            if mark.sign != "frame" and min(mark.box.width, mark.box.height) >= 0.3 * screen.line_height:
+                yield mark.box, _looks(mark, wish, screen.line_height)
 
 
-def _looks(mark: Mark, wish: Wish) -> float:
+def _looks(mark: Mark, wish: Wish, line: float) -> float:
     """How much a mark looks as the instruction says, from 0 to 1; one half where it says nothing."""
-    said = []
+    said = [_has_form(mark.box, wish.kind, line)] if wish.kind in ("checkbox", "toggle", "arrow") else []
     if wish.sign is not None:
         said.append(1.0 if mark.sign == wish.sign else 0.0)
     if wish.colour is not None:
         said.append(1.0 if mark.colour == wish.colour else 0.2)
     return sum(said) / len(said) if said else 0.5
+
+
+def _has_form(box: Box, kind: str | None, line: float) -> float:
+    """Whether a box has the form of such a thing: boxes to tick are square, switches wider than high, arrows small."""
+    shape, height = box.width / max(1.0, box.height), box.height / line
+    if kind == "checkbox":
+        return 1.0 if 0.75 <= shape <= 1.34 and 0.4 <= height <= 1.5 else 0.2
+    if kind == "toggle":
+        return 1.0 if 1.3 <= shape <= 2.8 and 0.6 <= height <= 2.5 else 0.2
+    return 1.0 if max(box.width, box.height) <= 1.2 * line else 0.3
 
 
 def _neighbour(
@@ -117,7 +132,7 @@ def _displaced(wish: Wish, piece: Piece, relation: str, screen: Screen) -> Candi
     x, y = relations.displaced(relation, piece.box, screen.line_height * (3 if wish.kind == "field" else 1))
     x, y = min(max(x, 0.0), screen.width - 1.0), min(max(y, 0.0), screen.height - 1.0)
     fit = DISPLACED_FIT * piece.fit
-    return _at(Box(x, y, x, y), piece.words, "relation", fit, fit)
+    return _at(Box(x, y, x, y), piece.words, "relation", fit, 1.2 * piece.fit - 0.3)
 
 
 def _at(box: Box, words: str | None, how: str, fit: float, total: float) -> Candidate:
@@ -134,9 +149,12 @@ def frame_buttons(wish: Wish, anchors: Sequence[Found], screen: Screen) -> list[
     """Buttons that close or size a window: a cross with two more marks at even steps before it."""
     if wish.window_button is None:
         return []
+    directed = next((one for one in anchors if one.directed), None)
     found = []
     for trio in _trios(screen):
         box = trio[FRAME_BUTTONS.index(wish.window_button)]
+        if not _stands(box, directed, screen):
+            continue
         said = context(box, wish, anchors, screen)
         highest = 0.2 * (1.0 - box.y / screen.height)
         found.append(_at(box, wish.window_button, "sign", 0.75 * wish.weight, 0.8 * wish.weight + said + highest))

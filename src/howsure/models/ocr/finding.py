@@ -54,6 +54,8 @@ def _piece(name: Name, text: Text) -> Piece | None:
     match = lexical.find(name.text, text.words)
     if match is None or match.score * name.weight < LEAST_FIT:
         return None
+    if text.seams and not any(match.first <= seam < match.last for seam in text.seams):
+        return None
     box = text.box if match.whole else text.part(match.first, match.last)
     how = "fuzzy" if match.wrong else "exact" if match.whole else "part"
     certainty = 0.9 + 0.1 * text.certainty

@@ -36,7 +36,8 @@ def find_marks(pixels: NDArray[np.uint8], texts: Sequence[Text], line_height: fl
     _, _, stats, _ = cv2.connectedComponentsWithStats(ink, connectivity=8)
     most = max(24.0, MOST_LINES * line_height)
     boxes = [_box(row) for row in stats[1:] if _is_mark(row, most)][:MOST_MARKS]
-    marks = [Mark(box, _sign(grey, box), _colour(pixels, box)) for box in boxes]
+    marks = [Mark(box, "frame") for box in _frames(pixels, line_height)]
+    marks += [Mark(box, _sign(grey, box), _colour(pixels, box)) for box in boxes]
     return sorted(marks, key=lambda mark: (mark.box.top, mark.box.left))
 
 
@@ -57,6 +58,20 @@ def _without_frames(ink: Any, line_height: float) -> Any:
     across = cv2.morphologyEx(ink, cv2.MORPH_OPEN, np.ones((1, reach), np.uint8))
     down = cv2.morphologyEx(ink, cv2.MORPH_OPEN, np.ones((reach, 1), np.uint8))
     return ink & ~(across | down)
+
+
+def _frames(pixels: NDArray[np.uint8], line_height: float) -> list[Box]:
+    """Rims about as high as a field to write in, and wider than high."""
+    import cv2
+
+    _, _, stats, _ = cv2.connectedComponentsWithStats(_ink(pixels), connectivity=8)
+    return [_box(row) for row in stats[1:] if _is_frame(row, line_height)][:MOST_MARKS]
+
+
+def _is_frame(row: NDArray[np.int32], line_height: float) -> bool:
+    _, _, width, height, area = (int(v) for v in row)
+    rim = 2.0 * (width + height)
+    return line_height <= height <= 3.2 * line_height and width >= 1.5 * height and rim < area < 0.6 * width * height
 
 
 def _is_mark(row: NDArray[np.int32], most: float) -> bool:

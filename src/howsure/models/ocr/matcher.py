@@ -51,7 +51,7 @@ class Choice(NamedTuple):
 def choose(instruction: str, screen: Screen, likeness: Likeness | None = None) -> Choice | None:
     """The place to click; None where the instruction says nothing or the screen holds nothing."""
     wishes = understand(instruction)
-    cell = cell_click(instruction, screen)
+    cell = cell_click(instruction, screen, [name.text for wish in wishes[:1] for name in wish.names])
     if cell is not None:
         return Choice(cell.x, cell.y, cell.words, "cell", cell.confidence)
     found = [candidate for wish in wishes for candidate in candidates(wish, screen)]
@@ -154,7 +154,8 @@ def _guesses(wish: Wish, screen: Screen) -> list[Candidate]:
         x, y = ((0.5 if at is None else min(max(at, 0.1), 0.9)) for at in wish.place)
         box = Box(x * screen.width, y * screen.height, x * screen.width, y * screen.height)
         return [Candidate(box.x, box.y, box, None, "guess", GUESS_FIT, 0.0)]
-    marks = [mark for mark in screen.marks if min(mark.box.width, mark.box.height) >= screen.line_height / 2]
+    line = screen.line_height
+    marks = [mark for mark in screen.marks if mark.sign != "frame" and min(mark.box.width, mark.box.height) >= line / 2]
     things: list[tuple[Box, str | None, float]] = [
         (mark.box, None, 0.3 if wish.colour is not None and mark.colour == wish.colour else 0.0) for mark in marks
     ]

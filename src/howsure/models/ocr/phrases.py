@@ -72,6 +72,7 @@ _QUOTED = re.compile(
 )
 _WHICH_IS = re.compile(r"^\s*(?:which|that|it|this)?\s*(?:is|are|looks\s+like)\s+(?:an?\s+|the\s+)?", re.I)
 _ASIDE = re.compile(r"\(([^()]*)\)")
+_DOING = "clicking|pressing|selecting|tapping|choosing|hitting"
 _VERB = "|".join(
     re.escape(verb)
     for verb in sorted(
@@ -81,18 +82,25 @@ _VERB = "|".join(
     )
 )
 _CLAUSE_END = re.compile(
-    rf"(?<=[.!?;])\s+|\s*[\n;]\s*|[,.]?\s+(?:and\s+then|then)\s+|,\s+(?=(?:{_VERB})\b)|,?\s+and\s+(?=(?:{_VERB})\b)",
+    rf"(?<=[.!?;])\s+|\s*[\n;]\s*|[,.]?\s+(?:and\s+then|then)\s+|,\s+(?=(?:{_VERB})\b)|,?\s+and\s+(?=(?:{_VERB})\b)|"
+    rf",?\s+by\s+(?=(?:{_DOING})\b)",
     re.I,
 )
 _POINTER = (
     r"(?:the\s+|your\s+)?(?:left\s+|right\s+)?(?:mouse|cursor)(?:\s+(?:pointer|cursor|button))?(?:\s+specifically)?"
 )
 _OPENING = re.compile(
-    rf"^(?:please|now|next|first|finally|also|you\s+(?:should|need\s+to|can)|try\s+to|[,\s])*\b(?P<verb>{_VERB})\b"
+    rf"^(?:please|now|next|first|finally|also|you\s+(?:should|need\s+to|can)|try\s+to|[,\s])*\b(?P<verb>{_VERB}|{_DOING})\b"
     rf"(?:\s+(?:once|twice))?(?:\s+{_POINTER}\b)?(?:\s+(?:on|onto|over|at|to|into|for|up|down|off)\b)*\s*",
     re.I,
 )
 _TYPING = frozenset({"type", "enter", "input", "write", "fill"})
+_STEPS = {"increase": "plus", "increment": "plus", "decrease": "minus", "decrement": "minus"}
+_FRAME_VERBS = {
+    **dict.fromkeys(("close", "dismiss"), "close"),
+    **dict.fromkeys(("maximise", "maximize", "restore"), "maximise"),
+    **dict.fromkeys(("minimise", "minimize"), "minimise"),
+}
 _INTO = re.compile(r"\b(?:in|into|inside|to|on)\s+", re.I)
 _PURPOSE = re.compile(
     r",?\s*(?<!next)(?<!close)(?<!adjacent)(?<!beside)(?<!left)(?<!right)(?<!closest)(?<!nearest)\s"
@@ -203,9 +211,34 @@ class Reader:
         said = kept if kept.strip() else said
         if verb in _TYPING and (into := _INTO.search(said)):  # what is typed stands before, what is clicked after it
             return self._object(said[into.end() :], None), True
+        if verb in _STEPS or verb in _FRAME_VERBS:
+            meant = self._by_verb(verb, self._object(said, None), said)
+            if meant is not None:
+                return meant, True
         if opening and verb in ("look", "see"):
             return self._object("at " + said, None)._replace(kind=None), False
         return self._object(said, clause if verb in vocabulary.LABEL_VERBS else None), opening is not None
+
+    def _by_verb(self, verb: str, wish: Wish, said: str) -> Wish | None:
+        """What a verb alone says of the thing to click: closing a window means its cross, increasing a value a plus."""
+        named = wish.names if _has_quote(wish.names) or not wish.anchors else ()
+        around = (Anchor("for", named), *wish.anchors) if named else wish.anchors
+        if verb in _STEPS:
+            return (
+                Wish(sign=_STEPS[verb], anchors=tuple(a._replace(relation="for") for a in around)) if around else None
+            )
+        if not _mentions(said, (*vocabulary.WIDE, *vocabulary.POPUPS, "tab", "panel", "sidebar")):
+            return None
+        button = _FRAME_VERBS[verb]
+        if _mentions(said, ("tab",)):
+            return (
+                Wish(kind="icon", sign="cross", anchors=(Anchor("right_of", named), *wish.anchors)) if named else None
+            )
+        relation = "right_end"
+        anchors = (Anchor(relation, named), *wish.anchors) if named else wish.anchors
+        return Wish(
+            sign="cross" if button == "close" else None, anchors=anchors, place=wish.place, window_button=button
+        )
 
     # -- an object and what is said about it --------------------------------------------------------------------
 
@@ -223,12 +256,18 @@ class Reader:
         )
         for group in _grouped(segments[1:]):
             wish = self._extended(wish, group)
-        if not names and not wish.names and whole is not None:
+        if not names and not wish.names and whole is not None and not wish.anchors:
             wish = wish._replace(names=self._names(whole, loose=True))
-        elif whole is not None and not any(_is_quote(c) for c in head.text):
+        elif whole is not None and wish.kind not in vocabulary.TEXTLESS and not any(map(_is_quote, head.text)):
             spoken = _bare(self._spelled(_PURPOSE.sub("", whole)))
             wish = wish._replace(names=(*wish.names, Name(spoken, 0.9)) if spoken else wish.names)
-        return wish._replace(window_button=_window_button(self._spelled(head.text), wish))
+        button = _window_button(self._spelled(head.text), wish)
+        if button is not None:  # it stands at the right end of the line that holds a dialog's title
+            anchors = tuple(
+                a._replace(relation="right_end") if a.popup and a.relation == "inside" else a for a in wish.anchors
+            )
+            wish = wish._replace(anchors=anchors)
+        return wish._replace(window_button=button)
 
     def _extended(self, wish: Wish, group: list[_Segment]) -> Wish:
         """A wish with one more thing said about it; what is said about that thing in turn belongs to it."""
@@ -290,7 +329,7 @@ class Reader:
         lowered = text.lower()
         for sign, ways in vocabulary.SIGNS.items():
             if any(
-                re.search(rf"(?<!\w){re.escape(way)}(?!\w)", lowered) for way in ways if len(way) > 3 or way in "+×"
+                re.search(rf"(?<!\w){re.escape(way)}(?!\w)", lowered) for way in ways if len(way) > 3 or way in "+×x"
             ):
                 return sign
         return None

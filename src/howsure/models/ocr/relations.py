@@ -60,7 +60,7 @@ def _at_end(relation: str, box: Box, anchor: Box, line: float) -> float:
     if (right and box.x < anchor.right) or (not right and box.x > anchor.left):
         return 0.0
     off = abs(box.y - anchor.y) / line
-    return 1.0 / (1.0 + 0.5 * off)
+    return 1.0 / (1.0 + 0.5 * off) / (1.0 + box.gap(anchor) / (60.0 * line))
 
 
 def _inside(box: Box, anchor: Box, line: float) -> float:

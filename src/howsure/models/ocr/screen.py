@@ -70,6 +70,8 @@ class Text(NamedTuple):
     box: Box
     certainty: float = 1.0
     places: tuple[float, ...] = ()
+    seams: tuple[int, ...] = ()
+    """Where texts were put together: a name in one of these alone is found there."""
 
     def part(self, first: int, last: int) -> Box:
         """The box of the characters from `first` up to, not including, `last`."""
@@ -83,8 +85,9 @@ class Text(NamedTuple):
         return self.box._replace(left=left, right=max(left, right))
 
 
-WIDE_GAP = 1.3
-"""Neighbouring characters further apart than this, in heights of their line, belong to different things."""
+WIDE_GAP, WIDER_GAP, USUAL_GAPS = 0.95, 1.25, 2.4
+"""Neighbouring characters belong to different things where they stand further apart than the first, in heights of their
+line, and than so many usual gaps of that line; or further than the second in any case."""
 
 
 def apart(text: Text) -> list[Text]:
@@ -92,9 +95,11 @@ def apart(text: Text) -> list[Text]:
     places, height = text.places, text.box.height
     if len(places) != len(text.words) or text.box.width < height:
         return [text]
-    cuts = [
-        i for i in range(1, len(places)) if places[i] - places[i - 1] > WIDE_GAP * height and text.words[i].isalnum()
-    ]
+    shown = [i for i, character in enumerate(text.words) if not character.isspace()]
+    gaps = [(places[i] - places[before], i) for before, i in pairwise(shown)]
+    usual = sorted(gap for gap, _ in gaps)[len(gaps) // 2] if gaps else 0.0
+    least = min(WIDER_GAP * height, max(WIDE_GAP * height, USUAL_GAPS * usual))
+    cuts = [i for gap, i in gaps if gap > least]
     edges = [0, *cuts, len(places)]
     pieces = [_between(text, first, last) for first, last in pairwise(edges)]
     return [piece for piece in pieces if piece.words]
@@ -161,7 +166,11 @@ MOST_JOINED = 3
 
 def _one(first: Text, second: Text) -> Text:
     words = f"{first.words} {second.words}"
-    return Text(words, first.box.joined(second.box), min(first.certainty, second.certainty))
+    seams = (*first.seams, len(first.words))
+    places: tuple[float, ...] = ()
+    if second.box.left >= first.box.x and all(len(one.places) == len(one.words) for one in (first, second)):
+        places = (*first.places, (first.box.right + second.box.left) / 2, *second.places)
+    return Text(words, first.box.joined(second.box), min(first.certainty, second.certainty), places, seams)
 
 
 def _next_in_row(text: Text, texts: Sequence[Text]) -> Text | None:

@@ -12,7 +12,8 @@ ACTIONS = (
     "left-click right-click double-click double click right click left click click tap press select choose pick hit "
     "hover move navigate go point drag drop type enter input write fill check uncheck tick untick toggle switch "
     "enable disable turn activate deactivate expand collapse open close highlight place put set position scroll find "
-    "locate identify look see use focus access change adjust increase decrease show view hide"
+    "locate identify look see use focus access change adjust increase decrease show view hide increment decrement "
+    "minimise minimize maximise maximize restore dismiss"
 )
 """Verbs of what is to be done, the longer form before the shorter one."""
 
@@ -44,6 +45,9 @@ KINDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Sorts of things on a screen, and the words for them."""
 
+FRAMED = frozenset({"field", "dropdown"})
+"""Sorts of things with a rim around what is written in them."""
+
 CAPTIONED = frozenset({"button"})
 """Sorts of things whose name is all that is written on them."""
 
@@ -53,7 +57,7 @@ TEXTLESS = frozenset({"checkbox", "toggle", "arrow", "icon", "slider"})
 SIGNS: dict[str, tuple[str, ...]] = {
     "plus": ("+", "plus", "increase", "increment"),
     "minus": ("-", "−", "–", "minus", "decrease", "decrement"),
-    "cross": ("x", "×", "✕", "✖", "close"),
+    "cross": ("x", "×", "✕", "✖", "close", "cross"),
     "down": ("down arrow", "downward", "dropdown arrow", "down-pointing", "▼", "v"),
 }
 """Signs that a reader of texts mostly misses, and how people write them."""
@@ -88,14 +92,15 @@ FILLERS = frozenset(
         inside into onto over and or as is are be being was were which who whose where when then please now next
         once twice just only also specifically exactly located found situated placed positioned displayed shown
         named called labeled labelled titled reading saying containing marked small large big little tiny long short
-        round circular square rectangular rectangle circle capital first last current button icon option item entry
-        link label text word area section part side corner region panel pane sidebar bar toolbar menu submenu
-        dropdown drop-down list table tab window dialog dialogue popup pop-up modal screen page application app
-        website interface box field input cell row column header heading title checkbox check radio toggle switch
-        slider stepper arrow triangle symbol sign mark image picture logo thumbnail mouse pointer cursor left right
-        top bottom upper lower center centre middle far near letter number character sequence context main file's
-        file folder keybinding element component control object window's left-hand right-hand top-left top-right
-        bottom-left bottom-right approximately about slightly toward towards there here you i can will so that's
+        round circular square rectangular rectangle circle capital first last current empty blank selected
+        highlighted active button icon option item entry link label text word area section part side corner region
+        panel pane sidebar bar toolbar menu submenu dropdown drop-down list table tab window dialog dialogue popup
+        pop-up modal screen page application app website interface box field input cell row column header heading
+        title checkbox check radio toggle switch slider stepper arrow triangle symbol sign mark image picture logo
+        thumbnail mouse pointer cursor left right top bottom upper lower center centre middle far near letter number
+        character sequence context main file's file folder keybinding element component control object window's
+        left-hand right-hand top-left top-right bottom-left bottom-right approximately about slightly toward towards
+        there here you i can will so that's
         """
     )
 ) | frozenset(COLOURS)
