@@ -193,7 +193,7 @@ def row_edge(screen: Screen) -> Edge | None:
 
 def _words(texts: Sequence[Text]) -> list[tuple[str, Box]]:
     """The words of all texts with their boxes; what is higher than wide was read across rows, and is left out."""
-    flat = [text for text in texts if text.box.height < 1.8 * text.box.width]
+    flat = [text for text in texts if len(text.words) == 1 or text.box.height < 1.8 * text.box.width]
     return [(found.group(), text.part(*found.span())) for text in flat for found in re.finditer(r"\S+", text.words)]
 
 

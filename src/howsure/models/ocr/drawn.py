@@ -77,10 +77,10 @@ def neighbours(wish: Wish, anchors: Sequence[Found], screen: Screen) -> list[Can
 
 
 def _usual_side(wish: Wish, relation: str) -> str:
-    """Boxes to tick stand before their labels, and what else has a label stands after it."""
+    """Boxes to tick stand before their labels, switches at the end of the row, and what else has a label after it."""
     if relation not in ("beside", "for"):
         return relation
-    return "left_of" if wish.kind == "checkbox" else "for"
+    return {"checkbox": "left_of", "toggle": "right_end"}.get(wish.kind or "", "for")
 
 
 def _things(wish: Wish, screen: Screen) -> Iterator[tuple[Box, float]]:
