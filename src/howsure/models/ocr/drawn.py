@@ -124,7 +124,7 @@ def _neighbour(
     stands = beside(box, piece, relation, screen)
     if stands > 0:
         fit = wish.weight * (UNNAMED_FIT + 0.3 * (looks - 0.5) + 0.2 * stands) * piece.fit
-        total = wish.weight * (0.4 + 0.3 * looks) + 2 * SIDE_WEIGHT * stands + context(box, wish, rest, screen)
+        total = wish.weight * (0.3 + 0.5 * looks) + 2 * SIDE_WEIGHT * stands + context(box, wish, rest, screen)
         yield _at(box, piece.words, "relation", fit, total)
 
 

@@ -31,6 +31,9 @@ SHARPNESS = 0.06
 WELL = 0.6
 """From this on a candidate fits well enough that no other way is tried."""
 
+SAID = 0.9
+"""From this weight on a name is written as one: in quotes or with capitals."""
+
 GUESS_FIT = 0.15
 MOST_RIVALS = 40
 
@@ -106,7 +109,7 @@ def _surely_named(candidate: Candidate, wish: Wish) -> bool:
     """Whether a candidate settles what is meant; loose words for a thing without text ("the down arrow") do not."""
     if candidate.how == "sign":
         return candidate.fit > WELL
-    loose = wish.kind in TEXTLESS and not any(name.weight == 1.0 for name in wish.names)
+    loose = wish.kind in TEXTLESS and not any(name.weight >= SAID for name in wish.names)
     return candidate.fit > WELL and not loose
 
 

@@ -296,6 +296,8 @@ class Reader:
             place = _place(first.lead)
             anchors = (Anchor("inside", found, False),) if found else ()
             return wish._replace(place=place.over(wish.place), anchors=wish.anchors + anchors)
+        if first.marker == "for" and not wish.names and wish.kind in (None, "button", "text"):
+            return wish._replace(names=found)  # the button for something is called so
         relation = _corner_relation(first.lead) if first.marker == "corner" else first.marker
         popup = _mentions(first.text, vocabulary.POPUPS)
         if first.marker == "corner" and popup:
