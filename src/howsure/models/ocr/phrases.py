@@ -319,7 +319,7 @@ class Reader:
         rest = _bare(text)
         found = [Name(run, 0.9) for run in runs]
         if rest and loose and rest not in runs:
-            found.append(Name(rest, 0.75))
+            found.append(Name(rest, 0.9 if runs and rest.startswith(runs[0]) else 0.75))
         return tuple(found)
 
     def _sign(self, text: str) -> str | None:

@@ -26,10 +26,16 @@ PACKAGE = "rapidocr-onnxruntime"
 ENLARGED = 1.5
 LONGEST_SIDE_PX = 3000
 SHORTEST_SIDE_PX = 64
-"""A narrower image is set into a margin of its own colour: the detector needs room around a text."""
+"""A narrower image is set into a margin of its own colour: the detector needs room around a text. By itself it would
+enlarge such an image until the shorter side has 736 pixels, however long that makes the other."""
 
 MOST_THREADS = 8
-OPTIONS: dict[str, Any] = {"use_cls": False, "text_score": 0.5, "max_side_len": LONGEST_SIDE_PX}
+OPTIONS: dict[str, Any] = {
+    "use_cls": False,
+    "text_score": 0.5,
+    "max_side_len": LONGEST_SIDE_PX,
+    "det_limit_side_len": SHORTEST_SIDE_PX,
+}
 
 
 class ScreenReader:
