@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.models.ocr.phrases import Place, Wish, understand
+from howsure.models.ocr.phrases import understand
+from howsure.models.ocr.wishes import Place, Wish
 
 
 def only(instruction: str) -> Wish:

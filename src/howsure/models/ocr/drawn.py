@@ -8,9 +8,9 @@ from typing import NamedTuple
 from howsure.models.ocr import relations
 from howsure.models.ocr.finding import SIDE_WEIGHT, Found, Piece, at_place, beside, context
 from howsure.models.ocr.lexical import as_sign
-from howsure.models.ocr.phrases import Wish
 from howsure.models.ocr.screen import Box, Mark, Screen
 from howsure.models.ocr.vocabulary import FRAMED, TEXTLESS
+from howsure.models.ocr.wishes import Wish
 
 SIGN_FIT = 0.85
 UNNAMED_FIT = 0.6

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from howsure.models.ocr import lexical, relations
-from howsure.models.ocr.phrases import Anchor, Name, Place, Wish
 from howsure.models.ocr.screen import Box, Screen, Text
+from howsure.models.ocr.wishes import Anchor, Name, Place, Wish
 
 LEAST_FIT = 0.45
 """Below this a name does not fit a text."""

@@ -21,9 +21,10 @@ from howsure.models.ocr.cells import cell_click
 from howsure.models.ocr.drawn import Candidate, frame_buttons, neighbours, signs
 from howsure.models.ocr.finding import Found, Piece, at_place, context, find_anchors, find_names
 from howsure.models.ocr.lexical import as_sign
-from howsure.models.ocr.phrases import Wish, understand
+from howsure.models.ocr.phrases import understand
 from howsure.models.ocr.screen import Box, Screen
 from howsure.models.ocr.vocabulary import CAPTIONED, TEXTLESS
+from howsure.models.ocr.wishes import Wish
 
 SHARPNESS = 0.06
 """How close two candidates must be to take each other's certainty away."""

@@ -10,146 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from howsure.models.ocr import vocabulary
+from howsure.models.ocr import grammar, vocabulary
+from howsure.models.ocr.grammar import Segment, segments_of
+from howsure.models.ocr.wishes import Anchor, Name, Place, Wish
 
 LONGEST_INSTRUCTION = 4000
 MOST_QUOTES = 64
 _FIRST_QUOTE = 0xE000
-
-
-class Name(NamedTuple):
-    """What something is called; how much that counts, from 0 to 1: quoted words count most."""
-
-    text: str
-    weight: float = 1.0
-
-
-class Anchor(NamedTuple):
-    """Something else on the screen that the target stands in a relation to."""
-
-    relation: str
-    names: tuple[Name, ...]
-    popup: bool = False
-
-
-class Place(NamedTuple):
-    """A rough place on the screen: across and down from 0 to 1, None where nothing is said."""
-
-    across: float | None = None
-    down: float | None = None
-
-    def __bool__(self) -> bool:
-        return self.across is not None or self.down is not None
-
-    def over(self, other: Place) -> Place:
-        """This place, and the other's where this one says nothing."""
-        return Place(
-            other.across if self.across is None else self.across, other.down if self.down is None else self.down
-        )
-
-
-class Wish(NamedTuple):
-    """What is to be clicked."""
-
-    names: tuple[Name, ...] = ()
-    kind: str | None = None
-    sign: str | None = None
-    colour: str | None = None
-    anchors: tuple[Anchor, ...] = ()
-    place: Place = Place()
-    edge: str | None = None
-    """`start` or `end` where the click belongs at one end of a text."""
-    weight: float = 1.0
-    window_button: str | None = None
-    """`close`, `maximise` or `minimise` where a button of a window's frame may be meant."""
-
-
-_QUOTED = re.compile(
-    r'"([^"]*)"|“([^“”]*)”|«([^«»]*)»|「([^「」]*)」|`([^`]+)`|‘([^‘’]*)’|'
-    r"(?<!\w)'((?:[^']|(?<=\w)'(?=\w))*)'(?!\w)"
-)
-_WHICH_IS = re.compile(r"^\s*(?:which|that|it|this)?\s*(?:is|are|looks\s+like)\s+(?:an?\s+|the\s+)?", re.I)
-_ASIDE = re.compile(r"\(([^()]*)\)")
-_DOING = "clicking|pressing|selecting|tapping|choosing|hitting"
-_VERB = "|".join(
-    re.escape(verb)
-    for verb in sorted(
-        {"double click", "right click", "left click", *vocabulary.ACTIONS.split()} - {"double", "right", "left"},
-        key=len,
-        reverse=True,
-    )
-)
-_CLAUSE_END = re.compile(
-    rf"(?<=[.!?;])\s+|\s*[\n;]\s*|[,.]?\s+(?:and\s+then|then)\s+|,\s+(?=(?:{_VERB})\b)|,?\s+and\s+(?=(?:{_VERB})\b)|"
-    rf",?\s+by\s+(?=(?:{_DOING})\b)",
-    re.I,
-)
-_POINTER = (
-    r"(?:the\s+|your\s+)?(?:left\s+|right\s+)?(?:mouse|cursor)(?:\s+(?:pointer|cursor|button))?(?:\s+specifically)?"
-)
-_OPENING = re.compile(
-    rf"^(?:please|now|next|first|finally|also|you\s+(?:should|need\s+to|can)|try\s+to|[,\s])*\b(?P<verb>{_VERB}|{_DOING})\b"
-    rf"(?:\s+(?:once|twice))?(?:\s+{_POINTER}\b)?(?:\s+(?:on|onto|over|at|to|into|for|up|down|off)\b)*\s*",
-    re.I,
-)
-_TYPING = frozenset({"type", "enter", "input", "write", "fill"})
-_STEPS = {"increase": "plus", "increment": "plus", "decrease": "minus", "decrement": "minus"}
-_FRAME_VERBS = {
-    **dict.fromkeys(("close", "dismiss"), "close"),
-    **dict.fromkeys(("maximise", "maximize", "restore"), "maximise"),
-    **dict.fromkeys(("minimise", "minimize"), "minimise"),
-}
-_INTO = re.compile(r"\b(?:in|into|inside|to|on)\s+", re.I)
-_PURPOSE = re.compile(
-    r",?\s*(?<!next)(?<!close)(?<!adjacent)(?<!beside)(?<!left)(?<!right)(?<!closest)(?<!nearest)\s"
-    r"\b(?:in\s+order\s+to|so\s+as\s+to|so\s+that|to)\s+"
-    r"(?!the\b|a\b|an\b|this\b|that\b|your\b|its\b|left\b|right\b|[^a-z])[a-z-]+\b.*$",
-    re.S,
-)
-_SIDE = r"(?:(?:on|to|at|in|from)\s+)?(?:the\s+)?(?:immediate\s+|immediately\s+|directly\s+|just\s+|far\s+)*"
-_MARKERS: tuple[tuple[str, str], ...] = (
-    (
-        "corner",
-        rf"{_SIDE}(?:top|upper|bottom|lower|right|left)(?:(?:most)?[-\s](?:left|right))?"
-        r"(?:\s+(?:corner|edge|end|part))?\s+(?:corner|edge|end|part)\s+of",
-    ),
-    ("corner", rf"{_SIDE}(?:top|upper|bottom|lower)[-\s](?:left|right|center|centre|middle)(?:\s+side)?\s+of"),
-    ("left_of", rf"{_SIDE}left(?:[-\s]hand)?(?:\s+side)?\s+(?:of|to|from)|\bpreceding\b|\bin\s+front\s+of\b"),
-    ("right_of", rf"{_SIDE}right(?:[-\s]hand)?(?:\s+side)?\s+(?:of|to|from)|\bfollowing\b"),
-    ("above", r"(?:(?:immediately|directly|just|right)\s+)?(?:above|on\s+top\s+of)"),
-    ("below", r"(?:(?:immediately|directly|just|right|located)\s+)?(?:below|underneath|beneath|under)"),
-    ("beside", r"(?:(?:immediately|directly|just|right)\s+)?(?:next\s+to|beside|besides|adjacent\s+to|close\s+to|near|"
-               r"alongside|by\s+the\s+side\s+of|followed\s+by)"),
-    ("between", r"(?:in\s+)?between"),
-    ("for", r"for|corresponding\s+to|associated\s+with"),
-    ("label", r"(?:which\s+is\s+|that\s+is\s+|is\s+)?(?:labell?ed(?:\s+(?:as|with))?|named|called|titled|marked|"
-              r"reading|saying|containing|(?:that|which)\s+(?:says|reads|contains|displays|shows)|displaying|"
-              r"with\s+(?:the\s+)?(?:text|label|words?|title|name|caption|characters?))"
-              r"(?:\s+the\s+(?:text|words?|characters?|letters?|label))?"),
-    ("located", r"(?:(?:and|which|that)\s+)?(?:the\s+\w+\s+)?(?:is|are)\s+(?:located|found|situated|placed|"
-                r"positioned)|(?:located|situated|positioned|placed)"),
-    ("with", r"with|having|(?:that|which)\s+(?:has|have|is|are|looks?|appears?|displays?|shows?)|that|which|"
-             r"whose|where|showing|featuring|represented\s+by|depicting"),
-    ("inside", r"in|inside|within|from|of|on|at|among|under\s+the\s+heading"),
-)  # fmt: skip
-_MARKER = re.compile("|".join(f"(?P<m{i}>\\b(?:{pattern})\\b)" for i, (_, pattern) in enumerate(_MARKERS)), re.I)
-_ACROSS = {"left": 0.0, "right": 1.0, "leftmost": 0.0, "rightmost": 1.0}
-_DOWN = {"top": 0.0, "upper": 0.0, "bottom": 1.0, "lower": 1.0, "topmost": 0.0}
-_MIDDLE = frozenset({"center", "centre", "middle", "central"})
-_WORD = re.compile(r"[^\W_]+(?:['’.\-/&][^\W_]+)*|[^\s\w]")
-_NAMED_RUN = re.compile(
-    r"(?:[A-Z][\w'’.\-]*|[A-Z]?\d+(?:\.\d+)*)(?:\s+(?:&|of|and|to|for|the|as|in|[A-Z0-9][\w'’.\-]*))*"
-)
-
-
-class _Segment(NamedTuple):
-    """A stretch of an object: the marker that leads to it, and what it says."""
-
-    marker: str
-    lead: str
-    text: str
 
 
 class Reader:
@@ -157,7 +25,7 @@ class Reader:
 
     def __init__(self, instruction: str) -> None:
         self.quotes: list[str] = []
-        self.plain = _QUOTED.sub(self._keep, _cleaned(instruction))
+        self.plain = grammar.QUOTED.sub(self._keep, _cleaned(instruction))
 
     def _keep(self, found: re.Match[str]) -> str:
         words = next((group for group in found.groups() if group is not None), "").strip()
@@ -168,8 +36,8 @@ class Reader:
 
     def wishes(self) -> list[Wish]:
         """What is asked for, the likeliest reading first; an aside in brackets may say it better than the sentence."""
-        asides = [_WHICH_IS.sub("", found.group(1)) for found in _ASIDE.finditer(self.plain)]
-        main = self._wish(_ASIDE.sub(" ", self.plain))
+        asides = [grammar.WHICH_IS.sub("", found.group(1)) for found in grammar.ASIDE.finditer(self.plain)]
+        main = self._wish(grammar.ASIDE.sub(" ", self.plain))
         found = [main] if main is not None else []
         for wish in filter(None, map(self._wish, asides)):
             if main is None or not (main.names or main.sign):
@@ -182,7 +50,7 @@ class Reader:
 
     def _wish(self, text: str) -> Wish | None:
         """The object of the last clause that names one; clauses before it say where to look."""
-        clauses = [self._clause(clause) for clause in _CLAUSE_END.split(text) if clause and clause.strip(" .,")]
+        clauses = [self._clause(clause) for clause in grammar.CLAUSE_END.split(text) if clause and clause.strip(" .,")]
         target: Wish | None = None
         around: list[Wish] = []
         for wish, acts in clauses:
@@ -204,14 +72,16 @@ class Reader:
         return target
 
     def _clause(self, clause: str) -> tuple[Wish, bool]:
-        opening = _OPENING.match(clause)
+        opening = grammar.OPENING.match(clause)
         said = clause[opening.end() :] if opening else clause
         verb = opening.group("verb").lower() if opening else None
-        kept = _PURPOSE.sub("", said)
+        kept = grammar.PURPOSE.sub("", said)
         said = kept if kept.strip() else said
-        if verb in _TYPING and (into := _INTO.search(said)):  # what is typed stands before, what is clicked after it
+        if verb in grammar.TYPING and (
+            into := grammar.INTO.search(said)
+        ):  # what is typed stands before, what is clicked after it
             return self._object(said[into.end() :], None), True
-        if verb in _STEPS or verb in _FRAME_VERBS:
+        if verb in grammar.STEPS or verb in grammar.FRAME_VERBS:
             meant = self._by_verb(verb, self._object(said, None), said)
             if meant is not None:
                 return meant, True
@@ -223,13 +93,15 @@ class Reader:
         """What a verb alone says of the thing to click: closing a window means its cross, increasing a value a plus."""
         named = wish.names if _has_quote(wish.names) or not wish.anchors else ()
         around = (Anchor("for", named), *wish.anchors) if named else wish.anchors
-        if verb in _STEPS:
+        if verb in grammar.STEPS:
             return (
-                Wish(sign=_STEPS[verb], anchors=tuple(a._replace(relation="for") for a in around)) if around else None
+                Wish(sign=grammar.STEPS[verb], anchors=tuple(a._replace(relation="for") for a in around))
+                if around
+                else None
             )
         if not _mentions(said, (*vocabulary.WIDE, *vocabulary.POPUPS, "tab", "panel", "sidebar")):
             return None
-        button = _FRAME_VERBS[verb]
+        button = grammar.FRAME_VERBS[verb]
         if _mentions(said, ("tab",)):
             return (
                 Wish(kind="icon", sign="cross", anchors=(Anchor("right_of", named), *wish.anchors)) if named else None
@@ -243,7 +115,7 @@ class Reader:
     # -- an object and what is said about it --------------------------------------------------------------------
 
     def _object(self, text: str, whole: str | None) -> Wish:
-        segments = list(_segments(text))
+        segments = list(segments_of(text))
         head = segments[0]
         names = self._names(head.text)
         wish = Wish(
@@ -259,7 +131,7 @@ class Reader:
         if not names and not wish.names and whole is not None and not wish.anchors:
             wish = wish._replace(names=self._names(whole, loose=True))
         elif whole is not None and wish.kind not in vocabulary.TEXTLESS and not any(map(_is_quote, head.text)):
-            spoken = _bare(self._spelled(_PURPOSE.sub("", whole)))
+            spoken = _bare(self._spelled(grammar.PURPOSE.sub("", whole)))
             wish = wish._replace(names=(*wish.names, Name(spoken, 0.9)) if spoken else wish.names)
         button = _window_button(self._spelled(head.text), wish)
         if button is not None:  # it stands at the right end of the line that holds a dialog's title
@@ -269,7 +141,7 @@ class Reader:
             wish = wish._replace(anchors=anchors)
         return wish._replace(window_button=button)
 
-    def _extended(self, wish: Wish, group: list[_Segment]) -> Wish:
+    def _extended(self, wish: Wish, group: list[Segment]) -> Wish:
         """A wish with one more thing said about it; what is said about that thing in turn belongs to it."""
         first, rest = group[0], group[1:]
         names = self._names(first.text, loose=first.marker not in ("inside", "with", "located"))
@@ -304,7 +176,7 @@ class Reader:
             relation = "inside"
         return wish._replace(anchors=(*wish.anchors, Anchor(relation, found, popup)))
 
-    def _described(self, wish: Wish, said: _Segment) -> Wish:
+    def _described(self, wish: Wish, said: Segment) -> Wish:
         """What is drawn on the thing; words in quotes there may be written on it."""
         quoted = tuple(name._replace(weight=0.7) for name in self._names(said.text) if name.weight == 1.0)
         sign = wish.sign or (self._sign(said.text) if not wish.names else None)
@@ -358,18 +230,9 @@ def _has_quote(names: tuple[Name, ...]) -> bool:
     return any(name.weight == 1.0 for name in names)
 
 
-def _segments(text: str) -> Iterator[_Segment]:
-    """The stretches of an object between its markers."""
-    marker, lead, start = "", "", 0
-    for found in _MARKER.finditer(text):
-        yield _Segment(marker, lead, text[start : found.start()])
-        marker, lead, start = _MARKERS[int(str(found.lastgroup)[1:])][0], found.group(), found.end()
-    yield _Segment(marker, lead, text[start:])
-
-
-def _grouped(segments: list[_Segment]) -> Iterator[list[_Segment]]:
+def _grouped(segments: list[Segment]) -> Iterator[list[Segment]]:
     """Labels go with the stretch that they label; descriptions swallow the places of what they describe."""
-    group: list[_Segment] = []
+    group: list[Segment] = []
     for segment in segments:
         names_it = segment.marker == "label" or (segment.marker == "with" and any(_is_quote(c) for c in segment.text))
         own_label = names_it and group and group[0].marker not in ("label", "with")
@@ -436,9 +299,9 @@ def _refined(wish: Wish, aside: Wish) -> Wish:
 
 def _place(text: str, strips: bool = True) -> Place:
     words = re.findall(r"[a-z]+", text.lower())
-    across = next((_ACROSS[word] for word in words if word in _ACROSS), None)
-    down = next((_DOWN[word] for word in words if word in _DOWN), None)
-    if any(word in _MIDDLE for word in words):
+    across = next((grammar.ACROSS[word] for word in words if word in grammar.ACROSS), None)
+    down = next((grammar.DOWN[word] for word in words if word in grammar.DOWN), None)
+    if any(word in grammar.MIDDLE for word in words):
         across = 0.5 if across is None else across
         down = 0.5 if down is None else down
     found = Place(across, down)
@@ -468,7 +331,7 @@ def _window_button(spelled: str, wish: Wish) -> str | None:
 def _capital_runs(text: str) -> list[str]:
     """Runs of words with capitals, as names are written."""
     found = []
-    for run in _NAMED_RUN.findall(text):
+    for run in grammar.NAMED_RUN.findall(text):
         words = run.split()
         while words and (words[-1].lower() in vocabulary.FILLERS or words[-1].islower()):
             words.pop()
@@ -481,6 +344,6 @@ def _capital_runs(text: str) -> list[str]:
 
 def _bare(text: str) -> str:
     """The words that are left when those are gone that only say what sort of thing it is."""
-    words = [word for word in _WORD.findall(text) if word.isalnum() or any(c.isalnum() for c in word)]
+    words = [word for word in grammar.WORD.findall(text) if word.isalnum() or any(c.isalnum() for c in word)]
     kept = [word for word in words if word.lower() not in vocabulary.FILLERS]
     return " ".join(kept)

@@ -98,7 +98,7 @@ FILLERS = frozenset(
         pop-up modal screen page application app website interface box field input cell row column header heading
         title checkbox check radio toggle switch slider stepper arrow triangle symbol sign mark image picture logo
         thumbnail mouse pointer cursor left right top bottom upper lower center centre middle far near letter number
-        character sequence context main file's file folder keybinding element component control object window's
+        character context main file's file folder element component control object window's
         left-hand right-hand top-left top-right bottom-left bottom-right approximately about slightly toward towards
         there here you i can will so that's
         """
