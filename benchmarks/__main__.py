@@ -18,6 +18,7 @@ ENTRIES = (
     "conversations",
     "trust_world",
     "trust_steps",
+    "grounding_parser",
 )
 
 

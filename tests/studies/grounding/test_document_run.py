@@ -149,7 +149,8 @@ def plain_loop(data: Path, user: int, model: str) -> list[dict[str, Any]]:
                 input_ids=ids, mm_token_type_ids=types, max_new_tokens=NEW_TOKENS, do_sample=False, **pixels
             )
         raw = tokenizer.decode(output[0, ids.shape[1] :], skip_special_tokens=True)
-        found, right = parse.read_answer(raw), parse.read_answer(answered["content"][0]["text"])
+        cut = output.shape[1] - ids.shape[1] == NEW_TOKENS
+        found, right = parse.read_answer(raw, cut_short=cut), parse.read_answer(answered["content"][0]["text"])
         point = None if found.x is None else [found.x, found.y]
         rows.append({"raw": raw, "point": point, "target": [right.x, right.y], "text": text["text"]})
     return rows

@@ -144,7 +144,7 @@ def end_tokens(network: Any) -> list[int]:
     """The ids that end an answer; a checkpoint may name several."""
     ends = network.generation_config.eos_token_id
     if ends is None:
-        ends = network.config.get_text_config().eos_token_id
+        ends = getattr(network.config.get_text_config(), "eos_token_id", None)
     if ends is None:
         return []
     return list(ends) if isinstance(ends, list | tuple) else [int(ends)]

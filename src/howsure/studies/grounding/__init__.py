@@ -3,7 +3,7 @@
 Question   a screen and an instruction: does the click land where it belongs, and is the model surer where it does?
 Data       user_<id>.pkl (read without running anything in them), JSON lines, ScreenSpot, v2 and Pro, OSWorld-G
 Asks       `generate` with the screen in the user's message, or `click` for the built-in baseline `ocr`
-Measure    L2 in the 0–1000 frame, accuracy at δ, point in box or polygon; an unreadable answer is a miss without a place
+Measure    L2 in the 0–1000 frame, accuracy at δ, point in box or polygon; an unreadable answer is a miss
 Comes out  figures per user, platform, type and application, with intervals clustered by image; whether the
            probabilities of the coordinates, the spread of drawn clicks, or ocr's match tell hits from misses;
            out.json and results.txt per user; overlays

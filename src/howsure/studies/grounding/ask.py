@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from howsure.evidence import Outcome
@@ -21,7 +21,15 @@ from howsure.studies.grounding.spread import Sampled, sampled_confidence
 ALTERNATIVES = 5
 """Tokens that might have been written instead, kept for each that was."""
 
-PARSERS: dict[str, Callable[[str], Reading]] = {"strict": parse.read_answer, "compat": compat.read_answer}
+PARSERS = ("strict", "compat")
+
+
+def read(answer: Answer, parser: str) -> Reading:
+    """What an answer says. Strictly, a number at the end of one that the token limit ended might have gone on."""
+    text = answer.text or ""
+    if parser == "compat":
+        return compat.read_answer(text)
+    return parse.read_answer(text, cut_short=answer.finish_reason == "length")
 
 
 class Asking(NamedTuple):
@@ -115,7 +123,7 @@ def _written(model: Model, indices: Sequence[int], items: Sequence[Item], how: A
 def _read(model: Model, item: Item, answer: Answer, drawn: Sequence[Answer], how: Asking) -> Answered | Failure:
     if answer.text is None:
         return Failure("no_answer", answer.failure or "the model gave no answer")
-    reading = PARSERS[how.parser](answer.text)
+    reading = read(answer, how.parser)
     place = _place(model, item, reading, how)
     fields: dict[str, Any] = {
         "pred_raw": answer.text,
@@ -144,7 +152,7 @@ def _sureness(answer: Answer, reading: Reading, how: Asking) -> tuple[dict[str, 
 
 
 def _sampled(model: Model, item: Item, drawn: Sequence[Answer], how: Asking) -> Sampled:
-    readings = [PARSERS[how.parser](one.text) for one in drawn if one.text is not None]
+    readings = [read(one, how.parser) for one in drawn if one.text is not None]
     places = [place for reading in readings if (place := _place(model, item, reading, how)) is not None]
     return Sampled(
         asked=len(drawn),

@@ -102,7 +102,7 @@ def prepare(
 ) -> Prepared:
     """Check options and data, and open the model without its weights."""
     _check_numbers(delta, max_new_tokens, max_pixels, samples, temperature, batch_size)
-    _check_choice("--parser", parser, list(PARSERS))
+    _check_choice("--parser", parser, PARSERS)
     if frame is not None:
         _check_choice("--frame", frame, list(FRAMES))
     wanted = parse_users(users)
