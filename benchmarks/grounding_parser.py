@@ -37,7 +37,7 @@ NAMES = (
 
 
 def cases() -> list[Case]:
-    from howsure.studies.grounding import compat, parse
+    from howsure.studies.grounding.answers import compat, parse
 
     answers = _answers()
     _check(answers)
@@ -71,7 +71,7 @@ def _reading(read: Callable[[str], object], answers: list[str]) -> Callable[[], 
 
 def _check(answers: list[str]) -> None:
     """On the form that was asked for, both read the same point."""
-    from howsure.studies.grounding import compat, parse
+    from howsure.studies.grounding.answers import compat, parse
 
     for answer in answers[:5000]:
         strict, old = parse.read_answer(answer), compat.read_answer(answer)

@@ -12,7 +12,7 @@ from rich.console import Console
 from howsure.models.images import Picture
 from howsure.report.grounding import print_grounding
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.judge import judge
+from howsure.studies.grounding.judging.judge import judge
 from studies.grounding.clicks_on_paper import DELTA, about, answered, failed, run_of
 
 HOSTILE = "\x1b[2Jclick [bold]here[/] [/] \u202e"
@@ -128,7 +128,7 @@ def test_numbers_that_no_screen_has_room_for_do_not_break_the_table(run: Run) ->
 
 
 def test_the_printed_folder_of_a_hostile_user_is_the_real_one(run: Run, tmp_path: Path) -> None:
-    from howsure.studies.grounding.exports import UserFiles
+    from howsure.studies.grounding.output.exports import UserFiles
 
     sample = answered("s", 0, about(picture(0), user=f"../{HOSTILE}"), (500.0, 500.0))
     UserFiles(tmp_path, [sample])

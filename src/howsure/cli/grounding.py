@@ -220,9 +220,9 @@ def convert(
 
     Example: howsure grounding convert dataset_pkl --to clicks.jsonl
     """
-    from howsure.studies.grounding.convert import convert as convert_data
-    from howsure.studies.grounding.data import read_items
-    from howsure.studies.grounding.users import parse_users
+    from howsure.studies.grounding.reading.convert import convert as convert_data
+    from howsure.studies.grounding.reading.data import read_items
+    from howsure.studies.grounding.reading.users import parse_users
 
     how: dict[str, Any] = {
         "users": parse_users(users),
@@ -267,7 +267,7 @@ def overlay(
     Example: howsure grounding overlay runs/first --worst 5 --surely-wrong 5
     """
     from howsure.runs import Run
-    from howsure.studies.grounding.overlay import chosen_samples, write_overlays
+    from howsure.studies.grounding.output.overlay import chosen_samples, write_overlays
 
     opened = Run(run_folder)
     which: dict[str, Any] = {"ids": ids, "worst": worst, "surely_wrong": surely_wrong, "every": every}

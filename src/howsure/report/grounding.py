@@ -14,9 +14,9 @@ from rich.text import Text
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
 from howsure.report.text import counted, percent, printable, shortened, value_with_interval
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.exports import OUT, RESULTS_TEXT, safe_name
-from howsure.studies.grounding.knows import DISTANCES
-from howsure.studies.grounding.overlay import surely_wrong_samples, worst_samples
+from howsure.studies.grounding.judging.knows import DISTANCES
+from howsure.studies.grounding.output.exports import OUT, RESULTS_TEXT, safe_name
+from howsure.studies.grounding.output.overlay import surely_wrong_samples, worst_samples
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12
 SHOWN_SAMPLES = 5

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.studies.grounding import compat, parse
-from howsure.studies.grounding.parse import WHY_NOT
+from howsure.studies.grounding.answers import compat, parse
+from howsure.studies.grounding.answers.parse import WHY_NOT
 from studies.grounding.answer_forms import ROWS, referring
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from howsure.errors import InputError
 from howsure.evidence import TokenLogprobs
-from howsure.studies.grounding.confidence import COORDINATE_KINDS, coordinate_confidence, coordinate_tokens
-from howsure.studies.grounding.spread import Sampled, sampled_confidence
+from howsure.studies.grounding.judging.confidence import COORDINATE_KINDS, coordinate_confidence, coordinate_tokens
+from howsure.studies.grounding.judging.spread import Sampled, sampled_confidence
 
 few = settings(max_examples=200, deadline=None)
 

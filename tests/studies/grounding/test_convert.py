@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.studies.grounding.convert import convert
-from howsure.studies.grounding.data import read_items
+from howsure.studies.grounding.reading.convert import convert
+from howsure.studies.grounding.reading.data import read_items
 
 from .screens import answer, chat, flat, screen, spot, write_array, write_lines, write_pickle
 

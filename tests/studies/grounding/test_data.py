@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.studies.grounding import data as data_module
-from howsure.studies.grounding.boxes import Convention, Evidence, decide
-from howsure.studies.grounding.data import read_items
 from howsure.studies.grounding.items import Target
-from howsure.studies.grounding.sources import MOST_BYTES
+from howsure.studies.grounding.reading import data as data_module
+from howsure.studies.grounding.reading.boxes import Convention, Evidence, decide
+from howsure.studies.grounding.reading.data import read_items
+from howsure.studies.grounding.reading.sources import MOST_BYTES
 
 from .hostile_pickles import that_would_run, that_would_swell
 from .screens import PROMPT, answer, chat, flat, screen, spot, write_array, write_lines, write_pickle

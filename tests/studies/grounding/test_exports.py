@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from howsure.errors import StorageError
 from howsure.runs import Sample
-from howsure.studies.grounding import exports
-from howsure.studies.grounding.exports import UserFiles, by_user, safe_name
+from howsure.studies.grounding.output import exports
+from howsure.studies.grounding.output.exports import UserFiles, by_user, safe_name
 from studies.grounding.clicks_on_paper import about, answered, failed, run_of
 
 DOCUMENT_FIELDS = ["pred_raw", "pred_coord", "gt_coord", "pred_content", "gt_content"]

@@ -13,7 +13,7 @@ import pytest
 from howsure.evidence import Outcome
 from howsure.measures import auroc, bootstrap_auroc, bootstrap_mean, bootstrap_median, wilson_interval
 from howsure.runs import Sample
-from howsure.studies.grounding.judge import judge, judge_group
+from howsure.studies.grounding.judging.judge import judge, judge_group
 
 DELTA = 140.0
 BOX = (400.0, 400.0, 600.0, 600.0)

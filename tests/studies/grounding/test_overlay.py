@@ -14,9 +14,9 @@ from PIL import Image
 from howsure.errors import InputError
 from howsure.models.images import Picture
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.drawing import BLACK, BLUE, GREEN, LEAST_SIDE_PX, VERMILION, WHITE, YELLOW, Sheet
-from howsure.studies.grounding.lettering import BUILT_IN, spelled
-from howsure.studies.grounding.overlay import (
+from howsure.studies.grounding.output.drawing import BLACK, BLUE, GREEN, LEAST_SIDE_PX, VERMILION, WHITE, YELLOW, Sheet
+from howsure.studies.grounding.output.lettering import BUILT_IN, spelled
+from howsure.studies.grounding.output.overlay import (
     chosen_samples,
     draw_overlay,
     file_names,

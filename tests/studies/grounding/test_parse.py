@@ -8,15 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from howsure.studies.grounding.parse import (
+from howsure.studies.grounding.answers.parse import (
     FORM_ORDERED_BY_NAME,
     MOST_CHARACTERS,
     WHY_NOT,
     is_ordered_by_name,
     read_answer,
 )
-from howsure.studies.grounding.parse_numbers import MOST, plain, read_number
-from howsure.studies.grounding.readings import Reading
+from howsure.studies.grounding.answers.parse_numbers import MOST, plain, read_number
+from howsure.studies.grounding.answers.readings import Reading
 from studies.grounding.answer_forms import ROWS, Row, fields
 
 

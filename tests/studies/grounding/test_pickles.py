@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.studies.grounding.pickles import MOST_UNFOLDED, plain_data
+from howsure.studies.grounding.reading.pickles import MOST_UNFOLDED, plain_data
 
 from .hostile_pickles import that_would_run, that_would_swell
 
@@ -154,6 +154,6 @@ def test_no_damage_ends_in_anything_but_a_value_or_a_sentence(data: st.DataObjec
 
 def test_reading_is_the_machines_alone() -> None:
     """Nothing of Python's own unpickling is used, so that nothing of it can be reached."""
-    import howsure.studies.grounding.pickles as module
+    import howsure.studies.grounding.reading.pickles as module
 
     assert not {"pickle", "_pickle", "marshal", "importlib"} & set(vars(module))

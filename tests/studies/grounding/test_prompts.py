@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
+from howsure.studies.grounding.answers.parse import read_answer
 from howsure.studies.grounding.frames import FRAMES
-from howsure.studies.grounding.parse import read_answer
 from howsure.studies.grounding.prompts import MAY_REFUSE, document_prompt, fill, instruction_of
 
 THOUSAND = FRAMES["relative-1000"]

@@ -10,13 +10,13 @@ from howsure.evidence import Outcome
 from howsure.measures import click_distances, in_box, in_polygon
 from howsure.models.contract import Answer, Capability, Click, ClickRequest, Failure, Message, Model
 from howsure.runs import Sample
-from howsure.studies.grounding import compat, parse
-from howsure.studies.grounding.confidence import coordinate_confidence
+from howsure.studies.grounding.answers import compat, parse
+from howsure.studies.grounding.answers.readings import Reading
 from howsure.studies.grounding.frames import FRAMES, Frame, qwen25_seen_size
 from howsure.studies.grounding.items import FRAME, Item, Place, Target
+from howsure.studies.grounding.judging.confidence import coordinate_confidence
+from howsure.studies.grounding.judging.spread import Sampled, sampled_confidence
 from howsure.studies.grounding.prompts import document_prompt, fill
-from howsure.studies.grounding.readings import Reading
-from howsure.studies.grounding.spread import Sampled, sampled_confidence
 
 ALTERNATIVES = 5
 """Tokens that might have been written instead, kept for each that was."""

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from howsure.errors import InputError
 from howsure.models.resizing import Size, area_limited
+from howsure.studies.grounding.answers.parse import is_ordered_by_name
+from howsure.studies.grounding.answers.readings import Reading
 from howsure.studies.grounding.items import FRAME
-from howsure.studies.grounding.parse import is_ordered_by_name
-from howsure.studies.grounding.readings import Reading
 
 _IMAGE, _SEEN = "image", "seen"
 

@@ -11,13 +11,13 @@ from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model, ScoreItem
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.studies.grounding.ask import PARSERS, Asking, ask
-from howsure.studies.grounding.data import read_items
-from howsure.studies.grounding.exports import UserFiles
 from howsure.studies.grounding.frames import FRAMES, Frame, frame_for
 from howsure.studies.grounding.items import Items
-from howsure.studies.grounding.judge import judge, judge_group
+from howsure.studies.grounding.judging.judge import judge, judge_group
+from howsure.studies.grounding.output.exports import UserFiles
 from howsure.studies.grounding.prompts import fill
-from howsure.studies.grounding.users import parse_users
+from howsure.studies.grounding.reading.data import read_items
+from howsure.studies.grounding.reading.users import parse_users
 from howsure.studies.pairs import Opened, check_seed, open_models
 
 PathLike = str | os.PathLike[str]

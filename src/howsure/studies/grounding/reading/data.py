@@ -17,16 +17,25 @@ import msgspec
 
 from howsure.errors import InputError
 from howsure.models.images import Picture, inspect_pictures
-from howsure.studies.grounding.boxes import ORDERS, UNITS, Convention, Evidence, decide, guess_units, not_xywh, not_xyxy
-from howsure.studies.grounding.boxes import to_target as shape_to_target
-from howsure.studies.grounding.chat_records import PARSERS, draft_chat
-from howsure.studies.grounding.drafts import Bad, Draft, Order, Origin, Units
-from howsure.studies.grounding.flat_records import draft_flat
 from howsure.studies.grounding.items import Item, Items
-from howsure.studies.grounding.osworld import draft_osworld
-from howsure.studies.grounding.places import REMEDY, LostImage, choose_root, find_image, possible_roots
-from howsure.studies.grounding.screenspot import draft_screenspot, is_pro
-from howsure.studies.grounding.sources import (
+from howsure.studies.grounding.reading.boxes import (
+    ORDERS,
+    UNITS,
+    Convention,
+    Evidence,
+    decide,
+    guess_units,
+    not_xywh,
+    not_xyxy,
+)
+from howsure.studies.grounding.reading.boxes import to_target as shape_to_target
+from howsure.studies.grounding.reading.chat_records import PARSERS, draft_chat
+from howsure.studies.grounding.reading.drafts import Bad, Draft, Order, Origin, Units
+from howsure.studies.grounding.reading.flat_records import draft_flat
+from howsure.studies.grounding.reading.osworld import draft_osworld
+from howsure.studies.grounding.reading.places import REMEDY, LostImage, choose_root, find_image, possible_roots
+from howsure.studies.grounding.reading.screenspot import draft_screenspot, is_pro
+from howsure.studies.grounding.reading.sources import (
     CHAT_JSONL,
     CHAT_PICKLE,
     FLAT,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.runs import Sample
-from howsure.studies.grounding.confidence import COORDINATE_KINDS
 from howsure.studies.grounding.items import FRAME
-from howsure.studies.grounding.spread import SAMPLED_KINDS
+from howsure.studies.grounding.judging.confidence import COORDINATE_KINDS
+from howsure.studies.grounding.judging.spread import SAMPLED_KINDS
 
 KINDS = (*COORDINATE_KINDS, "match", *SAMPLED_KINDS)
 """The confidences that a run may have. The last, the spread, is a distance: the less, the surer."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 
-from howsure.studies.grounding.parse_numbers import coordinates
-from howsure.studies.grounding.readings import Reading
+from howsure.studies.grounding.answers.parse_numbers import coordinates
+from howsure.studies.grounding.answers.readings import Reading
 
 _N = r"([-+]?(?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++))"
 _PAIR = rf"[(\[]\s*+{_N}\s*+,\s*+{_N}\s*+[)\]]"

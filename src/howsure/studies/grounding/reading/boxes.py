@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args
 
 from howsure.errors import InputError
-from howsure.studies.grounding.drafts import Order, Shape, Size, Units
 from howsure.studies.grounding.items import FRAME, Target
+from howsure.studies.grounding.reading.drafts import Order, Shape, Size, Units
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 UNITS: tuple[Units, ...] = get_args(Units)

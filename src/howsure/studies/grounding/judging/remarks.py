@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from howsure.runs import Sample
-from howsure.studies.grounding.columns import Columns
+from howsure.studies.grounding.judging.columns import Columns
 
 FEW_IMAGES = 10
 """Below about so many, the percentile bootstrap is too narrow."""

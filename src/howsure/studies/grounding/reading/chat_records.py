@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from howsure.errors import InputError
-from howsure.studies.grounding.compat import read_answer as read_as_published
-from howsure.studies.grounding.drafts import Draft, Origin, Shape, converted, id_of, labels_of, text_of
-from howsure.studies.grounding.parse import read_answer
+from howsure.studies.grounding.answers.compat import read_answer as read_as_published
+from howsure.studies.grounding.answers.parse import read_answer
+from howsure.studies.grounding.answers.readings import Reading
 from howsure.studies.grounding.prompts import instruction_of
-from howsure.studies.grounding.readings import Reading
+from howsure.studies.grounding.reading.drafts import Draft, Origin, Shape, converted, id_of, labels_of, text_of
 
 PARSERS = ("strict", "compat")
 ASKING, ANSWERING = ("system", "user"), "assistant"

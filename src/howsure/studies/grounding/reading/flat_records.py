@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from howsure.errors import InputError
-from howsure.studies.grounding.drafts import Draft, Origin, Shape, converted, id_of, labels_of, text_of
 from howsure.studies.grounding.items import LABELS, Item, Target
+from howsure.studies.grounding.reading.drafts import Draft, Origin, Shape, converted, id_of, labels_of, text_of
 
 Labels = dict[str, str | list[str] | None]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.evidence import TokenLogprobs
 from howsure.models.token_places import lay_tokens, utf8
-from howsure.studies.grounding.readings import Span
+from howsure.studies.grounding.answers.readings import Span
 
 COORDINATE_KINDS = ("coordinate_mean", "coordinate_min", "coordinate_joint")
 """Mean, least and joint probability of the tokens of a click's coordinates."""

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError
-from howsure.studies.grounding.chat_records import is_chat
-from howsure.studies.grounding.flat_records import is_flat
-from howsure.studies.grounding.json_entries import BYTE_ORDER_MARK, read_entries
-from howsure.studies.grounding.osworld import is_osworld
-from howsure.studies.grounding.pickles import plain_data
-from howsure.studies.grounding.places import ANNOTATIONS
-from howsure.studies.grounding.screenspot import is_screenspot
+from howsure.studies.grounding.reading.chat_records import is_chat
+from howsure.studies.grounding.reading.flat_records import is_flat
+from howsure.studies.grounding.reading.json_entries import BYTE_ORDER_MARK, read_entries
+from howsure.studies.grounding.reading.osworld import is_osworld
+from howsure.studies.grounding.reading.pickles import plain_data
+from howsure.studies.grounding.reading.places import ANNOTATIONS
+from howsure.studies.grounding.reading.screenspot import is_screenspot
 
 MOST_BYTES = 256 * 2**20
 """Of one file: about a quarter of a million samples. Screens lie in files of their own."""

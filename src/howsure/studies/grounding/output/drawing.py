@@ -15,7 +15,7 @@ from typing import Any
 from PIL import Image, ImageDraw, ImageFont
 
 from howsure.errors import InputError
-from howsure.studies.grounding.lettering import BUILT_IN, spelled
+from howsure.studies.grounding.output.lettering import BUILT_IN, spelled
 
 Point = tuple[float, float]
 Colour = tuple[int, int, int]

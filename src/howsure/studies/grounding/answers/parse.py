@@ -25,13 +25,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from howsure.studies.grounding.parse_blocks import Block, answer_part, answer_tags, blocks, unquoted
-from howsure.studies.grounding.parse_context import Rank
-from howsure.studies.grounding.parse_names import element_name
-from howsure.studies.grounding.parse_numbers import NUMBER, plain
-from howsure.studies.grounding.parse_places import Place, places, whole
-from howsure.studies.grounding.parse_refusals import refuses
-from howsure.studies.grounding.readings import Reading, Span
+from howsure.studies.grounding.answers.parse_blocks import Block, answer_part, answer_tags, blocks, unquoted
+from howsure.studies.grounding.answers.parse_context import Rank
+from howsure.studies.grounding.answers.parse_names import element_name
+from howsure.studies.grounding.answers.parse_numbers import NUMBER, plain
+from howsure.studies.grounding.answers.parse_places import Place, places, whole
+from howsure.studies.grounding.answers.parse_refusals import refuses
+from howsure.studies.grounding.answers.readings import Reading, Span
 
 MOST_CHARACTERS = 20_000
 """A longer answer, thinking aside, is not read at all: a part of it might say something else than the whole."""

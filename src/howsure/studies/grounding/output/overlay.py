@@ -14,12 +14,12 @@ from howsure.errors import InputError
 from howsure.models.images import Picture
 from howsure.runs import Run, Sample
 from howsure.runs.files import storage_errors, write_atomic
-from howsure.studies.grounding.columns import kinds_of
-from howsure.studies.grounding.exports import safe_name
-from howsure.studies.grounding.knows import DISTANCES
+from howsure.studies.grounding.judging.columns import kinds_of
+from howsure.studies.grounding.judging.knows import DISTANCES
+from howsure.studies.grounding.output.exports import safe_name
 
 if TYPE_CHECKING:
-    from howsure.studies.grounding.drawing import Sheet
+    from howsure.studies.grounding.output.drawing import Sheet
 
 MOST_SIDE_PX = 1600
 SMALLEST_SIDE_PX, LARGEST_SIDE_PX = 200, 10_000
@@ -216,7 +216,7 @@ def draw_overlay(
     if not SMALLEST_SIDE_PX <= most_side_px <= LARGEST_SIDE_PX:
         raise InputError(f"an overlay is {SMALLEST_SIDE_PX} to {LARGEST_SIDE_PX} pixels long, not {most_side_px}")
     screen = load_screen(sample, image_root)
-    from howsure.studies.grounding.drawing import Sheet
+    from howsure.studies.grounding.output.drawing import Sheet
 
     sheet = Sheet(screen, most_side_px, font)
     _mark(sheet, sample.result, delta)
@@ -225,7 +225,7 @@ def draw_overlay(
 
 
 def _mark(sheet: Sheet, result: dict[str, Any], delta: float | None) -> None:
-    from howsure.studies.grounding.drawing import BLUE, VERMILION
+    from howsure.studies.grounding.output.drawing import BLUE, VERMILION
 
     _mark_target(sheet, result["target"], delta)
     for place in (result.get("samples") or {}).get("points", ()):
@@ -244,7 +244,7 @@ def _mark(sheet: Sheet, result: dict[str, Any], delta: float | None) -> None:
 
 
 def _mark_target(sheet: Sheet, target: dict[str, Any], delta: float | None) -> None:
-    from howsure.studies.grounding.drawing import BLUE
+    from howsure.studies.grounding.output.drawing import BLUE
 
     kind, coords = target["kind"], target["coords"]
     places = [sheet.at(pair) for pair in zip(coords[0::2], coords[1::2], strict=True)]
@@ -280,7 +280,7 @@ def is_outside(place: Sequence[float]) -> bool:
 
 def _verdict(sample: Sample, delta: float | None) -> tuple[str, tuple[int, int, int], bool]:
     """The badge and the words beside it; a hit's badge is filled, so that more than its colour tells it."""
-    from howsure.studies.grounding.drawing import GREEN, GREY, VERMILION
+    from howsure.studies.grounding.output.drawing import GREEN, GREY, VERMILION
 
     if sample.failed:
         return f"NO ANSWER | {(sample.reason or '').replace('_', ' ')}", GREY, False

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from howsure.errors import InputError
 from howsure.runs.files import to_json, write_atomic
-from howsure.studies.grounding.data import PathLike, find_items, options
-from howsure.studies.grounding.flat_records import flat_record
-from howsure.studies.grounding.places import relative
+from howsure.studies.grounding.reading.data import PathLike, find_items, options
+from howsure.studies.grounding.reading.flat_records import flat_record
+from howsure.studies.grounding.reading.places import relative
 
 
 class ConvertResult(NamedTuple):

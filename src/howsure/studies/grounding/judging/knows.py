@@ -10,8 +10,8 @@ import numpy as np
 
 from howsure.measures import auroc, bootstrap_auroc
 from howsure.runs import Sample
-from howsure.studies.grounding.columns import Bools, Columns, Floats, confidences, kinds_of
-from howsure.studies.grounding.figures import LEVEL, Codes, clusters, ends
+from howsure.studies.grounding.judging.columns import Bools, Columns, Floats, confidences, kinds_of
+from howsure.studies.grounding.judging.figures import LEVEL, Codes, clusters, ends
 from howsure.studies.sureness import calibration, selective
 
 DISTANCES = ("spread",)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from howsure.errors import InputError
 from howsure.measures import agreement, spread
-from howsure.studies.grounding.confidence import NO_COORDINATES, Sureness
 from howsure.studies.grounding.items import Place
+from howsure.studies.grounding.judging.confidence import NO_COORDINATES, Sureness
 
 SAMPLED_KINDS = ("agreement", "spread")
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from howsure.errors import InputError
-from howsure.studies.grounding.drafts import Draft, Origin, Shape, converted, id_of, labels_of, size_of, text_of
+from howsure.studies.grounding.reading.drafts import Draft, Origin, Shape, converted, id_of, labels_of, size_of, text_of
 
 
 class Record(msgspec.Struct):

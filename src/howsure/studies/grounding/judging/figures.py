@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.measures import Interval, bootstrap_mean, bootstrap_median, wilson_interval
-from howsure.studies.grounding.columns import Bools, Columns, Floats
+from howsure.studies.grounding.judging.columns import Bools, Columns, Floats
 
 LEVEL = 0.95
 

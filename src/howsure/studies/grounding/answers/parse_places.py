@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from howsure.studies.grounding.parse_context import Context, Rank, context_before
-from howsure.studies.grounding.parse_numbers import NUMBER, NUMBER_ENDS, coordinates
-from howsure.studies.grounding.readings import Span
+from howsure.studies.grounding.answers.parse_context import Context, Rank, context_before
+from howsure.studies.grounding.answers.parse_numbers import NUMBER, NUMBER_ENDS, coordinates
+from howsure.studies.grounding.answers.readings import Span
 
 CORNERS = 4
 """The numbers of a box: left, top, right and bottom, in this order."""

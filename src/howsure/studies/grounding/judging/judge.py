@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from howsure.runs import Sample
-from howsure.studies.grounding.columns import Columns, columns
-from howsure.studies.grounding.figures import figures, mean_of, median_of, ratio, share
 from howsure.studies.grounding.items import LABELS
-from howsure.studies.grounding.knows import knows
-from howsure.studies.grounding.remarks import remarks
+from howsure.studies.grounding.judging.columns import Columns, columns
+from howsure.studies.grounding.judging.figures import figures, mean_of, median_of, ratio, share
+from howsure.studies.grounding.judging.knows import knows
+from howsure.studies.grounding.judging.remarks import remarks
 from howsure.studies.summary import Coverage, Figure, summary
 
 UNIT = "of 1000"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from howsure.studies.grounding.parse_blocks import unquoted
+from howsure.studies.grounding.answers.parse_blocks import unquoted
 
 _KEYS = r"(?:label|element|element_info|element_name|description|referring)"
 _NAMES = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from howsure.studies.grounding.readings import Span
+from howsure.studies.grounding.answers.readings import Span
 
 _THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|◁(/?)think▷", re.IGNORECASE)
 _MARK = re.compile(r"[`~]{3,}+[ \t]*+([A-Za-z_]*+)")

@@ -1,0 +1,1 @@
+"""Clicks against targets, and confidence against hits."""

@@ -1,0 +1,1 @@
+"""Data from outside in five forms, none of them trusted, into items."""
