@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.models.contract import Model
+from howsure.models.registry import load
 from howsure.runs import Progress
 from howsure.runs.files import storage_errors, to_json, write_atomic
-from howsure.studies import mcq, perplexity, trajectories, trust
+from howsure.studies import grounding, mcq, perplexity, trajectories, trust
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.theorem import Theorem, theorem
 
 TRUST_STEPS = 4
+GROUNDING_TOKENS = 128
 
 
 class Done(NamedTuple):
@@ -92,6 +94,21 @@ def _trust(model: Model) -> trust.Prepared:
     return trust.prepare("home", model, max_steps=TRUST_STEPS)
 
 
+def grounding_job(model: Model) -> Job:
+    """A drawn screen; the built-in baseline clicks on it where the model cannot see."""
+    seeing = model if model.answers_images and not model.remote else load("ocr", lazy=True)
+    with as_file(files("howsure.data")) as folder:
+        cost = grounding.prepare(folder / "demo_grounding.jsonl", seeing, max_new_tokens=GROUNDING_TOKENS).cost()
+
+    def run(out: Path, progress: Progress) -> Done:
+        with as_file(files("howsure.data")) as folder:
+            prepared = grounding.prepare(folder / "demo_grounding.jsonl", seeing, max_new_tokens=GROUNDING_TOKENS)
+            result = grounding.carry_out(prepared, "howsure.data/demo_grounding.jsonl", out=out, progress=progress)
+        return Done(result.summary, result.failed)
+
+    return Job("grounding", cost["model_calls"], cost.get("new_tokens_at_most", 0), run)
+
+
 def theorem_job(model: Model) -> Job:
     """A language of six words read by its own model; needs no other."""
 
@@ -118,4 +135,11 @@ def _data(name: str) -> Iterator[Path]:
         yield path
 
 
-JOBS: tuple[Callable[[Model], Job], ...] = (trust_job, trajectories_job, perplexity_job, mcq_job, theorem_job)
+JOBS: tuple[Callable[[Model], Job], ...] = (
+    trust_job,
+    trajectories_job,
+    perplexity_job,
+    grounding_job,
+    mcq_job,
+    theorem_job,
+)
