@@ -19,6 +19,7 @@ ENTRIES = (
     "trust_world",
     "trust_steps",
     "grounding_parser",
+    "grounding_ocr",
 )
 
 
