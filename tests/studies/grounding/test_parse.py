@@ -67,6 +67,12 @@ def test_named_axes_are_known_by_their_form() -> None:
         ("Answer: 100, 200", True, "cut_off"),
         ("x: 100, y: 200", True, "cut_off"),
         ("(100, 200)", True, None),
+        ("(100, 200).", True, None),
+        ("Coordinates: 0.52, 0.", True, "cut_off"),
+        ("Coordinates: 0.52, 0.", False, None),
+        ("x: 0.52, y: 0.", True, "cut_off"),
+        ("<|box_start|>(100,200),", True, "cut_off"),
+        ("(100, 200) to", True, "cut_off"),
         ("(100, 200) is where the", True, None),
         ("```grounding\n100, 200\n```", True, None),
     ],
@@ -151,11 +157,11 @@ def test_a_point_in_any_form_is_read_back(form: str, x: str, y: str) -> None:
 @settings(max_examples=200)
 @given(st.sampled_from(BOX_FORMS), st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS))
 def test_a_box_in_any_form_is_read_as_its_centre(form: str, corners: tuple[str, str, str, str]) -> None:
-    x, y, u, v = corners
+    (x, u), (y, v) = (sorted(corners[i::2], key=float) for i in (0, 1))
     text = form.format(x=x, y=y, u=u, v=v)
     reading = read_answer(text)
     assert (reading.x, reading.y) == ((float(x) + float(u)) / 2, (float(y) + float(v)) / 2), text
-    assert tuple(text[a:b] for a, b in reading.spans) == corners
+    assert tuple(text[a:b] for a, b in reading.spans) == (x, y, u, v)
 
 
 @settings(max_examples=100)

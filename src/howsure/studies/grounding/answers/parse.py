@@ -14,8 +14,9 @@ An answer may write several places, and only some of them are meant. The stronge
 Within a kind, equal places are one, and the first of them is taken, since that is where the choice was made. A point
 counts before a box that holds it. Different places of one kind are `several_points`: nothing tells which is meant. That
 holds for several grounding blocks as well, apart from a last one that is broken off and agrees with the others as far
-as it goes. A box of four numbers is left, top, right, bottom, and stands for its centre. What a model thinks aloud
-within <think> is never its answer.
+as it goes. A box of four numbers is left, top, right, bottom, and stands for its centre; where right or bottom would
+come before left or top, nothing is read. A range, a sum, a drag, and a place that is warned of are no click. What a
+model thinks aloud within <think> is never its answer, nor is a place within a referring block while another is given.
 
 A place whose numbers are all −1 is a refusal; so is a short plain sentence that the element is not there.
 """
@@ -42,6 +43,7 @@ WHY_NOT = {
     "no_numbers": "there is no number in it, and no clear refusal either",
     "one_number": "there is only one number",
     "three_numbers": "three numbers stand where two or four should",
+    "no_box": "four numbers that are no left, top, right and bottom: perhaps a width and a height",
     "too_many_numbers": "more than four numbers stand where two or four should",
     "several_points": "it names several places and does not say which is meant",
     "no_point": "there are numbers, but none is marked as a place to click",
@@ -67,7 +69,9 @@ _PLACES_OF = {
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 _UNFINISHED = re.compile(r"[\s0-9.,;+\"'-]*+")
 _NUMBERS = re.compile(rf"(?<![A-Za-z_]){NUMBER}")
-_UNITS = re.compile(r"[0-9]\s?(?:%|px\b|pixels?\b)", re.IGNORECASE)
+_UNITS = re.compile(r"[0-9][)\]}]*+\s?(?:%|percent\b|px\b|pixels?\b)", re.IGNORECASE)
+_GOES_ON = re.compile(r"\.|[)\]}\s]*+(?:,|to|-|~)\s*+", re.IGNORECASE)
+"""What stands between two corners, or between a number and its decimals."""
 
 
 def is_ordered_by_name(form: str | None) -> bool:
@@ -100,6 +104,7 @@ def _read(text: str, cut_short: bool) -> Reading:
     if declared:
         place, reading = _in_declared(flat, declared, where, cut_short)
     else:
+        flat = _without_descriptions(flat, fenced)
         place, reading = _in_region(flat, _only_block(flat, fenced), None, cut_short)
     content = _content(text, fenced, place)
     return reading if content is None else Reading(*reading[:3], content, *reading[4:])
@@ -117,6 +122,16 @@ def _in_declared(text: str, declared: Sequence[Block], where: str, cut_short: bo
     read = [_in_region(text, block, where, cut_short) for block in declared]
     said = {(reading.says, reading.x, reading.y, reading.why_not) for _, reading in read}
     return read[0] if len(said) == 1 else (None, Reading("wrong_format", why_not="several_points"))
+
+
+def _without_descriptions(text: str, fenced: Sequence[Block]) -> str:
+    """The text with blanks for its referring blocks, which say what the element is, where a place stands elsewhere."""
+    blanked = text
+    for block in fenced:
+        if block.name == "referring":
+            start = block.start - len(block.name)
+            blanked = blanked[:start] + " " * (block.end - start) + blanked[block.end :]
+    return blanked if blanked is not text and (places(blanked) or whole(blanked)) else text
 
 
 def _only_block(text: str, fenced: Sequence[Block]) -> Block:
@@ -185,7 +200,7 @@ def _ends_openly(text: str, place: Place, cut: bool) -> bool:
     """Whether the last number ends the text although something had to follow it."""
     last = max(end for _, end in place.spans)
     if last < len(text.rstrip()):
-        return False
+        return cut and len(place.spans) == 2 and _GOES_ON.fullmatch(text, last) is not None
     if place.shape in FORM_ORDERED_BY_NAME:
         return cut or any(text.count(a) > text.count(b) for a, b in (*_BRACKETS, ("<", ">")))
     return cut or place.enclosed

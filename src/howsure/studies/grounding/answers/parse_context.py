@@ -31,6 +31,8 @@ class Context(NamedTuple):
     """Whether a tag or a quotation mark is open, which has to be closed again."""
     introduces: bool = False
     """Whether a place may follow without brackets."""
+    boxes: bool = False
+    """Whether a box is what it names, so that two pairs in a row are its corners."""
 
 
 _LOOKED_AT = 48
@@ -38,19 +40,16 @@ _GLUE = " \t\r\n\f\v\"':=([{<>|$`~#-"
 _NAME = re.compile(r"[a-z0-9_]*\Z")
 
 _PLACE_NAMES = ("point", "box", "coord", "click", "tap", "position", "location", "cent", "target", "xy", "grounding")
-_SIZES = (
-    "resolution",
-    "dimension",
-    "size",
-    "viewport",
-    "width",
-    "height",
-    "해상도",
-    "크기",
-    "分辨率",
-    "尺寸",
-    "解像度",
+_BOX_NAMES = ("box", "rect", "region", "area", "bound")
+_NO_CLICKS = re.compile(
+    r"(?<![a-z])(?:resolution|dimension|size|viewport|width|height|origin)|해상도|크기|分辨率|尺寸|解像度"
 )
+"""Words for the size of the screen, and for the corner that it is counted from."""
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|avoid)|n['’]t)(?: (?:be|to|at|on|in|the|it|click|clicking|tap|tapping|press|pressing)){0,4}\Z"
+    r"|\b(?:rather than|instead of)(?: (?:at|on|clicking))?\Z"
+)
+"""The click that somebody warns of."""
 _CALLS = ("click", "tap", "press", "moveto", "move_to", "hover")
 
 
@@ -112,7 +111,7 @@ def context_before(text: str, start: int) -> Context:
         keyed = _is_key(glue)
         return Context(Rank.STRUCTURED if keyed else Rank.PLACE, corner, _is_open(glue))
     if _is_tag(words, name, glue) or (_is_key(glue) and _names_a_place(name)) or (not glue and _is_call(name)):
-        return Context(Rank.STRUCTURED, enclosed=_is_open(glue), introduces=True)
+        return Context(Rank.STRUCTURED, enclosed=_is_open(glue), introduces=True, boxes=_names_a_box(name))
     return _by_words(words, glue, name)
 
 
@@ -145,11 +144,18 @@ def _names_a_place(name: str) -> bool:
     return any(part in name for part in _PLACE_NAMES)
 
 
+def _names_a_box(name: str) -> bool:
+    return any(part in name for part in _BOX_NAMES)
+
+
 def _by_words(words: str, glue: str, name: str) -> Context:
     last = " " + " ".join(words.split()[-4:])
+    if _DENIED.search(last):
+        return NO_PLACE
     for endings, rank in _RANKED:
         if last.endswith(endings):
-            return Context(rank, introduces=":" in glue or "=" in glue or last.endswith(_INTRODUCTIONS))
+            introduces = ":" in glue or "=" in glue or last.endswith(_INTRODUCTIONS)
+            return Context(rank, introduces=introduces, boxes=endings is _BOXES)
     if not glue and name:
         return NO_PLACE
-    return NO_PLACE if any(size in last for size in _SIZES) else _PLAIN_BRACKETS
+    return NO_PLACE if _NO_CLICKS.search(last) else _PLAIN_BRACKETS

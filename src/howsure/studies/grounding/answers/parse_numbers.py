@@ -24,6 +24,8 @@ _PLAIN = str.maketrans(
     {**{chr(wide): chr(narrow) for wide, narrow in _WIDE.items()}, "−": "-", "、": ",", "【": "[", "】": "]", "　": " "}
 )
 _UNUSUAL = re.compile("[！-～−、【】　]")
+_STARS = re.compile(r"(?<![0-9])(?<![0-9] )\*|\*(?! ?[0-9.])")
+"""Stars of markdown; one between two numbers multiplies them."""
 
 
 def plain(text: str) -> str:
@@ -32,7 +34,7 @@ def plain(text: str) -> str:
         text = text.translate(_PLAIN)
     if "\\" in text:
         text = text.replace("\\left", "     ").replace("\\right", "      ").replace("\\", " ")
-    return text.replace("*", " ") if "*" in text else text
+    return _STARS.sub(" ", text) if "*" in text else text
 
 
 def read_number(text: str) -> float:

@@ -45,23 +45,39 @@ _ITEM = rf"[\"']?({NUMBER})[\"']?"
 _MORE = rf"(?:{_BETWEEN}[\"']?{NUMBER}[\"']?)*+"
 _LIST = rf"{_ITEM}{_BETWEEN}{_ITEM}(?:{_BETWEEN}{_ITEM}(?:{_BETWEEN}{_ITEM}(?:{_BETWEEN}{_ITEM})?)?)?"
 """Two numbers to five; a fifth says that there are too many, and looking for more of them costs time."""
-_GROUP = re.compile(rf"[(\[{{]\s*+{_LIST}{_MORE}\s*+(?:[)\]}}]|(?=,\s*+[A-Za-z_]{{1,20}}\s*+=))")
+_GROUP = re.compile(
+    rf"[(\[{{]\s*+{_LIST}{_MORE}\s*+(?:[)\]}}](?![)\]}}]*+\s?(?:%|percent\b))|(?=,\s*+[A-Za-z_]{{1,20}}\s*+=))"
+)
 _LONE_PAIR = re.compile(rf"\s*+[(\[]\s*+({NUMBER}),\s*+({NUMBER})\s*+[)\]]\s*+")
-_JOINED = re.compile(r"\s*+(?:,|to|->|→|-|~)\s*+", re.IGNORECASE)
+_JOINED = re.compile(r"\s*+(,|to|-|~)\s*+", re.IGNORECASE)
+"""An arrow joins nothing: it leads from one place to another, or from pixels to what was asked for."""
+CORNER_WORDS = 60
+"""How far back the word for dragging may stand."""
+_OTHER = {"first": "last", "last": "first"}
+_DRAGS = re.compile(r"\b(?:drag|swip|slid|scroll|mov)[a-z]*\b[^.\n]*\Z", re.IGNORECASE)
+_ALONE = " \t\r\n`~\"'$.()[]{}"
+_WHOLE_AXES = frozenset({(0.0, 1.0), (0.0, 100.0), (0.0, 999.0), (0.0, 1000.0)})
+"""From one end of an axis to the other: in prose, the range that coordinates are counted in."""
 _UNBRACKETED = re.compile(rf"(?<![\w.,(\[{{+-]){_LIST}{NUMBER_ENDS}(?=[ \t]*+(?:[^\w\s,%×°.+-]|\.(?![0-9])|[\r\n]|\Z))")
 _WHOLE = re.compile(_LIST + _MORE)
-_AXIS_NAME = r"[\"']?([xy])(?:[-_ ]?coord(?:inate)?)?[\"']?\s*+(?:=|:|is\b)\s*+[\"']?"
+_AXIS_NAME = r"[\"']?([xy])(?:[-_ ]?coord(?:inate)?)?[\"']?\s*+(?:=|:|≈|is\b)\s*+[≈~]?\s*+[\"']?"
 _SIZE = rf"[\"']?\s*+[,;]?\s*+[\"']?{{}}[\"']?\s*+[=:]\s*+[\"']?({NUMBER})"
 _AXES = re.compile(
-    rf"(?<![A-Za-z0-9_]){_AXIS_NAME}({NUMBER})[\"']?\s*+[,;]?\s*+(?:and\s++)?(?:the\s++)?{_AXIS_NAME}({NUMBER}){NUMBER_ENDS}"
+    rf"(?<![A-Za-z0-9_]){_AXIS_NAME}({NUMBER})[\"']?\s*+[,;]?\s*+(?:[-•]\s++)?(?:and\s++)?(?:the\s++)?{_AXIS_NAME}({NUMBER}){NUMBER_ENDS}"
     rf"(?:{_SIZE.format('(?:w|width)')}{_SIZE.format('(?:h|height)')}{NUMBER_ENDS})?",
     re.IGNORECASE,
 )
+_RANGE_BEFORE = re.compile(r"[0-9]\s*+(?:to|through|until|and|-|–|~)\s*+\Z", re.IGNORECASE)
+_RANGE_AFTER = re.compile(
+    r"[ \t]*+(?:(?:to|through|until)\s++(?:y\s*+[=:]\s*+)?[0-9]|and\s++[xy]\s*+[=:]|[-–~+/×*][ \t]*+[0-9]|=)",
+    re.IGNORECASE,
+)
+"""`x=500 to x=546 and y=400 to y=424` holds no point, and `y = 400 + 12` none that ends at 400."""
 _EDGE = rf"[\"']?\s*+[=:]\s*+[\"']?({NUMBER})[\"']?\s*+[,;]?\s*+[\"']?"
 _EDGES = re.compile(
-    rf"(?<![A-Za-z0-9_])(?:x_?1|x_?min|left){_EDGE}(?:y_?1|y_?min|top)[\"']?\s*+[=:]\s*+[\"']?({NUMBER}){NUMBER_ENDS}"
-    rf"(?:[\"']?\s*+[,;]?\s*+[\"']?(?:x_?2|x_?max|right){_EDGE}"
-    rf"(?:y_?2|y_?max|bottom)[\"']?\s*+[=:]\s*+[\"']?({NUMBER}){NUMBER_ENDS})?",
+    rf"(?<![A-Za-z0-9_])(?:x_?[01]|x_?min|left){_EDGE}(?:y_?[01]|y_?min|top)[\"']?\s*+[=:]\s*+[\"']?({NUMBER}){NUMBER_ENDS}"
+    rf"(?:[\"']?\s*+[,;]?\s*+[\"']?(?:x_?[12]|x_?max|right){_EDGE}"
+    rf"(?:y_?[12]|y_?max|bottom)[\"']?\s*+[=:]\s*+[\"']?({NUMBER}){NUMBER_ENDS})?",
     re.IGNORECASE,
 )
 _WRONG_COUNTS = {3: "three_numbers", 5: "too_many_numbers"}
@@ -74,7 +90,7 @@ def places(text: str) -> list[Place]:
     found: list[Place] = []
     if "(" in text or "[" in text or "{" in text:
         found += _bracketed(text)
-    if ("x" in text and "y" in text) or ("X" in text and "Y" in text) or "left" in text:
+    if ("x" in text and "y" in text) or ("X" in text and "Y" in text) or "eft" in text:
         found += _by_axes(text)
     if not any(place.rank is Rank.STRUCTURED for place in found):
         found += _introduced(text)
@@ -92,37 +108,74 @@ def whole(text: str) -> Place | None:
 def _bracketed(text: str) -> list[Place]:
     groups = list(_GROUP.finditer(text))
     out: list[Place] = []
-    first_corner: re.Match[str] | None = None
+    waiting: dict[str, tuple[int, re.Match[str]]] = {}
+    """Corners whose other one has not come yet, with their places in `out`."""
     i = 0
     while i < len(groups):
-        group = groups[i]
-        run = _run(text, groups, i)
-        i += run
-        context = context_before(text, group.start())
-        if context.rank is None:
+        group, run = groups[i], _run(text, groups, i)
+        several, i = groups[i : i + run], i + run
+        context = _context(text, several)
+        if context.rank is None or _is_range(text, group, context):
             continue
-        if run == 2:
-            out.append(_corners(group, groups[i - 1], context.rank, "two_corners"))
-        elif run > 2:
-            out += [_place(one, context.rank, "pair") for one in groups[i - run : i]]
-        elif context.corner == "last" and first_corner is not None:
-            out[-1] = _corners(first_corner, group, out[-1].rank, "named_corners")
+        if run > 1:
+            out += _in_a_row(text, several, context)
+        elif context.corner and group.lastindex == 2 and (other := waiting.pop(_OTHER[context.corner], None)):
+            first, last = (other[1], group) if context.corner == "last" else (group, other[1])
+            out[other[0]] = _corners(first, last, min(context.rank, out[other[0]].rank), "named_corners")
         else:
             out.append(_in_brackets(group, context))
-        first_corner = group if run == 1 and context.corner == "first" and group.lastindex == 2 else None
+            if context.corner and group.lastindex == 2:
+                waiting[context.corner] = len(out) - 1, group
     return out
 
 
+def _context(text: str, row: list[re.Match[str]]) -> Context:
+    """What stands before. Two pairs right behind a word are no call: `save(10,20),(110,60)` is a name and its box, the
+    special tokens around them left out."""
+    context = context_before(text, row[0].start())
+    if context.rank is None and len(row) == 2 and text[row[0].end() : row[1].start()] == ",":
+        return Context(Rank.BRACKETED)
+    return context
+
+
+def _is_range(text: str, group: re.Match[str], context: Context) -> bool:
+    if group[1][0] != "0" or context.rank is not Rank.BRACKETED or group.lastindex != 2:
+        return False
+    return coordinates((group[1], group[2])) in _WHOLE_AXES and not _is_alone(text, group.start(), group.end())
+
+
+def _is_alone(text: str, start: int, end: int) -> bool:
+    return not text[:start].strip(_ALONE) and not text[end:].strip(_ALONE)
+
+
 def _run(text: str, groups: list[re.Match[str]], first: int) -> int:
-    """How many pairs stand in a row from here: two in a row are the corners of a box."""
+    """How many pairs, or how many boxes, stand in a row from here."""
     length = 1
     while (
         first + length < len(groups)
-        and groups[first + length - 1].lastindex == groups[first + length].lastindex == 2
+        and groups[first + length - 1].lastindex == groups[first + length].lastindex in (2, CORNERS)
         and _JOINED.fullmatch(text, groups[first + length - 1].end(), groups[first + length].start())
     ):
         length += 1
     return length
+
+
+def _in_a_row(text: str, row: list[re.Match[str]], context: Context) -> list[Place]:
+    rank = context.rank or Rank.BRACKETED
+    if len(row) == 2 and row[0].lastindex == 2 and _are_corners(text, row[0], row[1], context):
+        return [_corners(row[0], row[1], rank, "two_corners")]
+    return [_place(one, rank, "pair" if one.lastindex == 2 else "box") for one in row]
+
+
+def _are_corners(text: str, first: re.Match[str], second: re.Match[str], context: Context) -> bool:
+    """Whether two pairs in a row are a box. `to` makes one, unless something is dragged there. A comma does where a box
+    is named, or where nothing says otherwise: `points: [[1, 2], [3, 4]]` and `click (1, 2), (3, 4)` are two places."""
+    between = text[first.end() : second.start()]
+    if "," not in between:
+        return _DRAGS.search(text, max(0, first.start() - CORNER_WORDS), first.start()) is None
+    if context.boxes or _is_alone(text, first.start(), second.end()):
+        return True
+    return between == "," and context.rank not in (Rank.STRUCTURED, Rank.ACTION)
 
 
 def _in_brackets(group: re.Match[str], context: Context) -> Place:
@@ -148,7 +201,14 @@ def _place(match: re.Match[str], rank: Rank, shape: str, enclosed: bool = False)
         return Place(rank, shape, (), spans, _WRONG_COUNTS[count])
     if count == CORNERS and _may_be_decimals(match):
         return Place(rank, shape, (), spans, "mixed_separators")
-    return _checked(rank, shape, written, spans, enclosed)
+    return _in_order(_checked(rank, shape, written, spans, enclosed))
+
+
+def _in_order(place: Place) -> Place:
+    """Four bare numbers whose third or fourth is too small for right and bottom may be x, y, width and height."""
+    if place.is_box and (place.numbers[2] < place.numbers[0] or place.numbers[3] < place.numbers[1]):
+        return Place(place.rank, place.shape, (), place.spans, "no_box")
+    return place
 
 
 def _checked(
@@ -170,7 +230,9 @@ def _by_axes(text: str) -> list[Place]:
     out = []
     for match in _AXES.finditer(text):
         one, two = match[1].lower(), match[3].lower()
-        if one == two:
+        if one == two or _RANGE_BEFORE.search(text, max(0, match.start() - 12), match.start()):
+            continue
+        if _RANGE_AFTER.match(text, match.end()):
             continue
         order = (2, 4) if one == "x" else (4, 2)
         wide = (*order, 5, 6) if match[5] is not None else order
