@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from howsure.errors import InputError
 from howsure.models.contract import Model
 from howsure.models.registry import load
@@ -55,6 +57,11 @@ def check_seed(seed: int) -> None:
     """Refuse before the work what would fail after it."""
     if seed < 0:
         raise InputError(f"--seed must be 0 or more, not {seed}")
+
+
+def seed_of(*numbers: int) -> int:
+    """A seed that these numbers decide, with room for retries below the 31 bits that every server takes."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 2)
 
 
 def open_models(models: Sequence[str | Model], model_options: dict[str, Any]) -> list[Opened]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from howsure.errors import UnusableImage
 from howsure.evidence import Outcome
 from howsure.measures import click_distances, in_box, in_polygon
 from howsure.models.contract import Answer, Capability, Click, ClickRequest, Failure, Message, Model
@@ -17,6 +18,7 @@ from howsure.studies.grounding.items import FRAME, Item, Place, Target
 from howsure.studies.grounding.judging.confidence import coordinate_confidence
 from howsure.studies.grounding.judging.spread import Sampled, sampled_confidence
 from howsure.studies.grounding.prompts import document_prompt, fill
+from howsure.studies.pairs import seed_of
 
 ALTERNATIVES = 5
 """Tokens that might have been written instead, kept for each that was."""
@@ -40,6 +42,7 @@ class Asking(NamedTuple):
     may_refuse   whether the prompt allows the answer that there is nothing to click
     samples      how many more answers are drawn, at `temperature`
     logprobs     whether the probabilities of the answer's tokens are asked for
+    seed         what the draws of this batch begin with
     """
 
     frame: Frame = FRAMES["relative-1000"]
@@ -83,7 +86,7 @@ def ask(model: Model, indices: Sequence[int], items: Sequence[Item], how: Asking
         clicks = model.click([ClickRequest(item.instruction, item.image) for item in items])
         found = [clicked(item, one) for item, one in zip(items, clicks, strict=True)]
     else:
-        found = _written(model, indices, items, how)
+        found = _written(model, items, how)
     rows = zip(indices, items, found, strict=True)
     return [to_sample(index, item, one, how.delta) for index, item, one in rows]
 
@@ -102,29 +105,43 @@ def clicked(item: Item, click: Click | Failure) -> Answered | Failure:
 # -- a model that writes --------------------------------------------------------------------------------------------
 
 
-def _written(model: Model, indices: Sequence[int], items: Sequence[Item], how: Asking) -> list[Answered | Failure]:
-    """The likeliest answer to each, then the drawn ones. A server would give the same answer to the same seed, so every
-    round of drawn ones has a seed of its own."""
+def _written(model: Model, items: Sequence[Item], how: Asking) -> list[Answered | Failure]:
+    """The likeliest answer to each, then the drawn ones."""
+    top = ALTERNATIVES if how.logprobs else None
     conversations = [how.conversation(item) for item in items]
-    answers = model.generate(
-        conversations, max_tokens=how.max_new_tokens, top_logprobs=ALTERNATIVES if how.logprobs else None, seed=how.seed
-    )
-    drawn: list[list[Answer]] = [[] for _ in items]
-    for number in range(how.samples):
-        seed = how.seed + 1_000_003 * (1 + number) + 7919 * indices[0]
-        more = model.generate(
-            conversations, max_tokens=how.max_new_tokens, temperature=how.temperature, top_logprobs=None, seed=seed
-        )
-        for answer, kept in zip(more, drawn, strict=True):
-            kept.append(answer)
+    answers = model.generate(conversations, max_tokens=how.max_new_tokens, top_logprobs=top, seed=seed_of(how.seed))
+    drawn = _drawn(model, conversations, answers, how)
     return [_read(model, item, answer, more, how) for item, answer, more in zip(items, answers, drawn, strict=True)]
+
+
+def _drawn(
+    model: Model, conversations: Sequence[tuple[Message, ...]], answers: Sequence[Answer], how: Asking
+) -> list[list[Answer]]:
+    """More answers to what was answered. A server would give the same answer to the same seed, so every round has a
+    seed of its own."""
+    answered = [i for i, answer in enumerate(answers) if answer.text is not None]
+    drawn: list[list[Answer]] = [[] for _ in answers]
+    for number in range(how.samples if answered else 0):
+        more = model.generate(
+            [conversations[i] for i in answered],
+            max_tokens=how.max_new_tokens,
+            temperature=how.temperature,
+            top_logprobs=None,
+            seed=seed_of(how.seed, 1 + number),
+        )
+        for i, answer in zip(answered, more, strict=True):
+            drawn[i].append(answer)
+    return drawn
 
 
 def _read(model: Model, item: Item, answer: Answer, drawn: Sequence[Answer], how: Asking) -> Answered | Failure:
     if answer.text is None:
         return Failure("no_answer", answer.failure or "the model gave no answer")
     reading = read(answer, how.parser)
-    place = _place(model, item, reading, how)
+    try:
+        place = _place(model, item, reading, how)
+    except UnusableImage as error:  # nobody knows what a server made of it
+        return Failure("unusable_image", str(error))
     fields: dict[str, Any] = {
         "pred_raw": answer.text,
         "pred_content": reading.content,

@@ -11,14 +11,15 @@ from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model, ScoreItem
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.studies.grounding.ask import PARSERS, Asking, ask
-from howsure.studies.grounding.frames import FRAMES, Frame, frame_for
+from howsure.studies.grounding.frames import FRAMES, QWEN25_TOKEN_SIDE, Frame, frame_for
 from howsure.studies.grounding.items import Items
 from howsure.studies.grounding.judging.judge import judge, judge_group
 from howsure.studies.grounding.output.exports import UserFiles
 from howsure.studies.grounding.prompts import fill
 from howsure.studies.grounding.reading.data import read_items
 from howsure.studies.grounding.reading.users import parse_users
-from howsure.studies.pairs import Opened, check_seed, open_models
+from howsure.studies.grounding.sight_check import check_sight
+from howsure.studies.pairs import Opened, check_seed, open_models, seed_of
 
 PathLike = str | os.PathLike[str]
 
@@ -133,7 +134,7 @@ def prepare(
         samples=samples,
         temperature=temperature,
         logprobs=logprobs,
-        server_max_pixels=max_pixels,
+        server_max_pixels=max_pixels or None,
     )
     batch = batch_size or _batch_size(opened.model)
     options: dict[str, Any] = {"users": wanted, "delta": delta, "max_samples": max_samples, "skip_bad": skip_bad}
@@ -142,7 +143,7 @@ def prepare(
         options |= {"parser": parser, "frame": found.name, "frame_because": why, "prompt": prompt or "default"}
         options |= {"may_refuse": how.may_refuse, "max_new_tokens": max_new_tokens, "logprobs": logprobs}
         options |= {"samples": samples} | ({"temperature": temperature} if samples else {})
-        options |= {"server_max_pixels": max_pixels} if opened.model.remote else {}
+        options |= {"server_max_pixels": how.server_max_pixels} if opened.model.remote else {}
     return Prepared(items, opened.model, how, _batches(len(items.items), batch), options, opened.owned)
 
 
@@ -211,6 +212,8 @@ def _check_frame(frame: Frame, model: Model, max_pixels: int | None) -> None:
         )
     if model.remote and max_pixels is not None and not frame.needs_seen_size:
         raise InputError(f"--max-pixels is for --frame resized-pixels where a server answers; {model.name!r} is one")
+    if model.remote and max_pixels and max_pixels < QWEN25_TOKEN_SIDE**2:
+        raise InputError(f"--max-pixels must be at least {QWEN25_TOKEN_SIDE**2}, which is one token, not {max_pixels}")
 
 
 def _batch_size(model: Model) -> int:
@@ -250,7 +253,7 @@ def carry_out(
             writer,
             ids,
             prepared.batches,
-            _worker(prepared, seed),
+            _worker(prepared, seed, writer),
             progress or NoProgress(),
             "grounding",
             _announcer(prepared),
@@ -258,15 +261,19 @@ def carry_out(
         )
         samples = sorted(writer.samples, key=lambda sample: sample.index)
         summary = judge(samples, delta=delta, skipped=prepared.items.skipped, seed=seed)
-        files.finish(summary, samples, lambda group: judge_group(group, delta=delta))
+        files.finish(summary, samples, lambda group: judge_group(group, delta=delta, seed=seed))
         writer.finish(summary)
     return Result(summary, samples, Run(out))
 
 
 def make_ready(prepared: Prepared) -> None:
-    """Weights, and the one question whether log-probabilities come at all, before anything is shown as under way."""
+    """Weights, and of a server whether it sees and gives log-probabilities, before anything is shown as under way."""
     prepared.model.load()
-    if prepared.clicks or not prepared.how.logprobs:
+    if prepared.clicks:
+        return
+    if prepared.model.remote:
+        check_sight(prepared.model)
+    if not prepared.how.logprobs:
         return
     try:
         prepared.model.check_logprobs()
@@ -274,9 +281,16 @@ def make_ready(prepared: Prepared) -> None:
         raise MissingCapability(f"{error}; --no-logprobs does without them") from error
 
 
-def _worker(prepared: Prepared, seed: int) -> Callable[[tuple[int, ...]], list[Sample]]:
-    items, how = prepared.items.items, prepared.how._replace(seed=seed)
-    return lambda indices: ask(prepared.model, indices, [items[i] for i in indices], how)
+def _worker(prepared: Prepared, seed: int, writer: RunWriter) -> Callable[[tuple[int, ...]], list[Sample]]:
+    """What a batch holds decides the last digits on this machine, so that it is asked as a whole again. To a server it
+    is all the same, and it is asked only for what is missing."""
+    items, model = prepared.items.items, prepared.model
+
+    def work(batch: tuple[int, ...]) -> list[Sample]:
+        wanted = [i for i in batch if not (model.remote and items[i].id in writer.done)]
+        return ask(model, wanted, [items[i] for i in wanted], prepared.how._replace(seed=seed_of(seed, batch[0])))
+
+    return work
 
 
 def _announcer(prepared: Prepared) -> Callable[[tuple[int, ...]], None]:

@@ -20,9 +20,9 @@ from howsure.measures import coherent_trust, nats_to_bits
 from howsure.models.contract import Model
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.runs.files import to_json
-from howsure.studies.pairs import check_seed
+from howsure.studies.pairs import check_seed, seed_of
 from howsure.studies.summary import Coverage, Figure, summary
-from howsure.studies.trust.elicit import Reading, seed_of
+from howsure.studies.trust.elicit import Reading
 from howsure.studies.trust.estimates import summarise
 from howsure.studies.trust.knowledge import read_knowledge, read_sets, repeats
 from howsure.studies.trust.prompts import CONDITIONS, Prompt, Scene, prompt

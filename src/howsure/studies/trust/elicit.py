@@ -71,11 +71,6 @@ def usual_evidence(model: Model) -> str:
     return "scored" if Capability.SCORE in model.capabilities and not model.remote else "logprobs"
 
 
-def seed_of(*numbers: int) -> int:
-    """A seed that these numbers decide, with room for retries below the 31 bits that every server takes."""
-    return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 2)
-
-
 def elicitor(
     evidence: str,
     model: Model,

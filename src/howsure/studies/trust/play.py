@@ -20,7 +20,8 @@ from howsure.measures import nats_to_bits, trust
 from howsure.models.contract import Model
 from howsure.models.images import Picture
 from howsure.runs import Sample
-from howsure.studies.trust.elicit import Elicitor, Reading, seed_of
+from howsure.studies.pairs import seed_of
+from howsure.studies.trust.elicit import Elicitor, Reading
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.knowledge import Learned, repeats, sentence_from_feedback, take_up
 from howsure.studies.trust.prompts import CONDITIONS, Condition, Prompt, Scene, three_prompts
