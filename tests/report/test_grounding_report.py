@@ -68,6 +68,18 @@ def test_a_run_fits_its_width_and_says_it_in_words(run: Run, width: int) -> None
         assert words in shown, words
 
 
+def test_a_narrow_terminal_cuts_neither_whose_figures_they_are_nor_the_figures(run: Run) -> None:
+    samples = samples_of()
+    for sample in samples:
+        sample.result["labels"]["platform"] = [["windows", "web"][sample.index % 2]]
+    lines = printed(samples, run, 60).splitlines()
+    for name in ("1", "2", "windows", "web"):
+        assert any(line.startswith(f"{name} ") for line in lines), name
+    tables = lines[: next(i for i, line in enumerate(lines) if line.startswith("in wrong format because"))]
+    assert max(map(len, tables)) <= 60
+    assert not [line for line in tables if "…" in line[9:]]
+
+
 def test_the_figures_of_each_user_stand_in_a_line(run: Run) -> None:
     """User 1: points, s4 unread, clicks 0, 50, 150, 200, 250 off; user 2: boxes, s5 failed, 25, 75, 175, 225, 275."""
     lines = printed(samples_of(), run).splitlines()
@@ -94,6 +106,12 @@ def test_nothing_from_outside_is_obeyed(run: Run) -> None:
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "[bold]here[/]" in shown, "markup is shown as it stands"
+
+
+def test_nor_is_the_id_of_a_sample_that_failed(run: Run) -> None:
+    shown = printed([failed(f"{HOSTILE}\r{'long' * 1000}", 0, about(picture(0)))], run)
+    assert not {"\x1b", "\u202e", "\r"} & set(shown)
+    assert len(shown) < 2500
 
 
 def test_no_samples_at_all(run: Run) -> None:

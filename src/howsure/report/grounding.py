@@ -22,6 +22,10 @@ SHOWN_USERS, SHOWN_GROUPS = 30, 12
 SHOWN_SAMPLES = 5
 SHOWN_REASONS = 10
 ID_CHARACTERS = 24
+LEAST_NAME = 9
+"""So much of a name is always shown: figures without it are nobody's."""
+
+ACCURACY = "accuracy\n(95% interval)"
 CUT_CHARACTERS = 300
 
 
@@ -50,12 +54,13 @@ def _splits(kind: str, rows: Sequence[dict[str, Any]]) -> Table:
     has a column only where there are such targets."""
     regions = any(row["point_in_target"] is not None for row in rows)
     inside = ["in\ntarget"] if regions else []
-    table = plain_table(kind, "samples", *inside, "accuracy\n(95% interval)", "mean\nL2", "median\nL2", "wrong\nformat")
-    keep_whole(table, *range(1, len(table.columns)))
+    table = plain_table(kind, "samples", *inside, ACCURACY, "mean\nL2", "median\nL2", "wrong\nformat")
+    keep_whole(table, *(place for place, name in enumerate(table.columns) if place and name.header != ACCURACY))
     shown = rows[:SHOWN_USERS] if kind == "user" else sorted(rows, key=lambda row: -row["count"])[:SHOWN_GROUPS]
     for row in shown:
         in_target = [percent(row["point_in_target"])] if regions else []
         table.add_row(_name(row["value"]), f"{row['count']:,}", *in_target, _accuracy(row), *_distances(row))
+    table.columns[0].min_width = min(LEAST_NAME, max(cell_len(kind), *(cell_len(row["value"] or "") for row in shown)))
     if len(rows) > len(shown):
         table.add_row(Text(f"and {len(rows) - len(shown)} more", style="dim"))
     return table
@@ -85,7 +90,7 @@ def _distance(value: float | None) -> str:
 
 def _knows(knows: dict[str, dict[str, Any]]) -> RenderableType:
     table = plain_table("does it know?", "answers", "hit from miss, AUROC", "ECE", "surer than right")
-    keep_whole(table, 0, 1, 2, 3)
+    keep_whole(table, 0, 1, 3)
     without: dict[str, list[str]] = {}
     for kind, found in knows.items():
         name = kind.replace("_", " ")

@@ -11,10 +11,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.text import figure, printable, short_figure, value_with_interval
+from howsure.report.text import figure, printable, short_figure, shortened, value_with_interval
 from howsure.runs import Run, Sample
 
 SHOWN_FAILURES = 5
+ID_CHARACTERS = 200
 SHOWN_FIGURES = 2
 """Of a run in a list; all of them are in its summary."""
 
@@ -94,7 +95,10 @@ def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], f
 
 def _failures(samples: Sequence[Sample]) -> list[str]:
     failed = [sample for sample in samples if sample.failed]
-    lines = [f"failed {sample.id}: {printable(sample.detail or '', one_line=True)}" for sample in failed]
+    lines = [
+        f"failed {shortened(sample.id, ID_CHARACTERS)}: {printable(sample.detail or '', one_line=True)}"
+        for sample in failed
+    ]
     if len(lines) <= SHOWN_FAILURES:
         return lines
     reasons = Counter(sample.reason for sample in failed[SHOWN_FAILURES:])
