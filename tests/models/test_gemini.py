@@ -325,7 +325,7 @@ def test_refused_log_probabilities_leave_the_text(model: GeminiModel, server: Ge
     assert (got.text, got.logprobs, got.failure, got.retries, requests) == ("Yes", None, None, 0, 2)
     assert got.logprobs_missing is not None
     assert f"refuses to give log-probabilities (HTTP 400: {message})" in got.logprobs_missing
-    assert "--evidence verbalized" in got.logprobs_missing
+    assert "take a model and endpoint that give them" in got.logprobs_missing
     model.generate(["Again"])
     assert "responseLogprobs" in server.requests[2].body["generationConfig"], "refusals come and go: asked anew"
 
@@ -337,8 +337,9 @@ def test_the_probe_says_that_they_are_refused_and_names_the_way_out(model: Gemin
     assert str(caught.value).startswith(
         "gemini:gemini-2.5-flash failed a probe of one word (response_logprobs=true, logprobs=5): "
         f"{server.base_url} refuses to give log-probabilities (HTTP 400: {NOT_ENABLED}); "
-        "use --evidence verbalized"
+        "take a model and endpoint that give them"
     )
+    assert "--" not in str(caught.value), "options are a study's, and each has others"
 
 
 def test_the_probe_of_an_endpoint_that_gives_them(model: GeminiModel, server: GeminiServer) -> None:
@@ -350,7 +351,7 @@ def test_the_probe_of_an_endpoint_that_gives_them(model: GeminiModel, server: Ge
 @pytest.mark.parametrize(
     ("script", "error_type", "words"),
     [
-        (ok("Yes"), MissingCapability, "left out the log-probabilities that were asked for; use --evidence verbalized"),
+        (ok("Yes"), MissingCapability, "left out the log-probabilities that were asked for; take a model"),
         (ok("Yes", logprobs_result(["Yes"], 0)), MissingCapability, "with log-probabilities without alternatives"),
         (ok("", {"chosenCandidates": []}), MissingCapability, "with an empty answer"),
         (error(400, "nonsense"), ModelError, "failed a probe of one word (.*): HTTP 400: nonsense"),

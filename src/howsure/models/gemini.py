@@ -47,7 +47,7 @@ _SEEDS = range(-(2**31), 2**31)
 _FINISHES = {"STOP": "stop", "MAX_TOKENS": "length"}
 """The ends that every back end knows, in their common words; others are Gemini's own."""
 
-_WAY_OUT = "use --evidence verbalized, which needs none, or a model and endpoint that give them; Vertex AI gives more"
+_WAY_OUT = "take a model and endpoint that give them; Vertex AI gives more"
 
 
 class GeminiModel(Model):

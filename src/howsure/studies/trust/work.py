@@ -289,7 +289,7 @@ def make_ready(prepared: Prepared) -> None:
     except ModelError as error:
         words = str(error)
         about = isinstance(error, MissingCapability) or "logprob" in words.rpartition("): ")[2].lower()
-        if not about or VERBALIZED in words:
+        if not about:
             raise
         raise MissingCapability(f"{words}; {VERBALIZED} does without them") from error
 
