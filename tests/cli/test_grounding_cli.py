@@ -91,6 +91,28 @@ def test_users_in_every_spelling(clicks: Path, tmp_path: Path) -> None:
     assert_fails(howsure(clicks, "--users", "one"), "one")
 
 
+@pytest.mark.parametrize(
+    ("written", "users"),
+    [
+        ("--users 1 3 7 data", [1, 3, 7]),
+        ("--users=1 3 7 data", [1, 3, 7]),
+        ("--users 1, 3, 7 data", [1, 3, 7]),
+        ("--users 1 ,3 data", [1, 3]),
+        ("--users 1-2, 7 data", [1, 2, 7]),
+        ("--users 1 --users 7 data", [1, 7]),
+        ("--users 1 data 2", [1]),
+    ],
+)
+def test_numbers_after_users_belong_to_it(written: str, users: list[int]) -> None:
+    from howsure.cli.grounding import users_joined
+    from howsure.studies.grounding.reading.users import parse_users
+
+    args = users_joined(written.split())
+    given = [args[i + 1] for i, arg in enumerate(args) if arg == "--users"]
+    assert parse_users(given) == users
+    assert args[2 * len(given)] == "data"
+
+
 def test_converted_data_is_the_same_data(clicks: Path, tmp_path: Path) -> None:
     done = howsure("convert", clicks, "--to", tmp_path / "clicks.jsonl")
     assert done.returncode == 0, done.stderr
@@ -110,6 +132,10 @@ def test_what_cannot_be_is_said_before_any_work(clicks: Path, tmp_path: Path) ->
     assert_fails(howsure(clicks, "--max-pixels", "9999", *out), "--max-pixels", "ocr")
     assert_fails(howsure(tmp_path / "nothing", *out), "nothing")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_plan_of_a_conversion_says_what_the_conversion_would(clicks: Path, tmp_path: Path) -> None:
+    assert_fails(howsure("convert", clicks, "--to", tmp_path / "no" / "x.jsonl", "--dry-run"), "is not a folder")
 
 
 def test_a_hostile_pickle_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,21 +12,32 @@ import typer
 from howsure.cli import common
 from howsure.cli.groups import RunsByDefault
 
-USERS_PART = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*,?")
+USERS_PART = re.compile(r"[0-9,][0-9,\s–-]*")
 
 
 class TakesSeveralUsers(RunsByDefault):
-    """`--users 1 3 7` is `--users 1,3,7`: numbers that follow belong to it."""
+    """`--users 1 3 7` is `--users 1,3,7`, as is `--users=1 3 7`: numbers that follow belong to it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        joined: list[str] = []
-        for arg in args:
-            goes_on = len(joined) >= 2 and joined[-2] == "--users" and USERS_PART.fullmatch(joined[-1])
-            if goes_on and USERS_PART.fullmatch(arg):
-                joined[-1] += f",{arg}"
-            else:
-                joined.append(arg)
-        return super().parse_args(ctx, joined)
+        return super().parse_args(ctx, users_joined(args))
+
+
+def users_joined(args: list[str]) -> list[str]:
+    joined: list[str] = []
+    for arg in _apart(args):
+        goes_on = len(joined) >= 2 and joined[-2] == "--users" and USERS_PART.fullmatch(joined[-1])
+        if goes_on and USERS_PART.fullmatch(arg):
+            joined[-1] += f",{arg}"
+        else:
+            joined.append(arg)
+    return joined
+
+
+def _apart(args: list[str]) -> Iterator[str]:
+    """`--users=1` as `--users 1`."""
+    for arg in args:
+        name, equals, value = arg.partition("=")
+        yield from (name, value) if name == "--users" and equals else (arg,)
 
 
 app = typer.Typer(
@@ -220,6 +232,7 @@ def convert(
 
     Example: howsure grounding convert dataset_pkl --to clicks.jsonl
     """
+    from howsure.studies.grounding.reading.convert import check_new
     from howsure.studies.grounding.reading.convert import convert as convert_data
     from howsure.studies.grounding.reading.data import read_items
     from howsure.studies.grounding.reading.users import parse_users
@@ -234,6 +247,7 @@ def convert(
         "max_samples": max_samples,
     }
     if dry_run:
+        check_new(to)
         return common.print_plan({"items": len(read_items(data, **how).items), "model_calls": 0}, as_json)
     found = convert_data(data, to, **how)
     if as_json:

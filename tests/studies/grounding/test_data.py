@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given, settings
@@ -448,6 +449,23 @@ def test_flat_lines_that_are_none(folder: Path, entry: Any, words: str) -> None:
     assert read_items(path, skip_bad=True).skipped == 1
 
 
+def test_fractions_where_thousandths_belong(folder: Path) -> None:
+    """They would all be clicks into the first corner, and nothing would tell."""
+    chats = [chat(said=answer(0.311, 0.541)), chat(said=answer(1, 0))]
+    assert "[0.311, 0.541]: they are fractions" in refusal(write_pickle(folder / "user_1.pkl", chats))
+    assert "multiply them by 1000" in refusal(write_lines(folder / "f.jsonl", [flat([0.1, 0.2, 0.5, 0.6], "box")]))
+    corner = [flat([0.5, 0.5]), flat([700, 200])]
+    assert len(read_items(write_lines(folder / "c.jsonl", corner)).items) == 2
+    assert len(read_items(write_lines(folder / "o.jsonl", [flat([0, 1])])).items) == 1
+
+
+def test_pixels_where_thousandths_belong_are_told_the_frame(folder: Path) -> None:
+    said = refusal(write_pickle(folder / "user_1.pkl", [chat(said=answer(1500, 700))]))
+    assert "[1500, 700] lies outside the image, whose width and height are 1000 each here" in said
+    spots = refusal(write_array(folder / "spots.json", [spot([300, 20, 30, 40])]))
+    assert "outside the image;" in spots
+
+
 def test_numbers_beyond_all_bounds_and_boxes_that_reach_out(folder: Path) -> None:
     (folder / "x.jsonl").write_text(json.dumps(flat(id=1)) + "\n" + json.dumps(flat()).replace("500,", "1e999,") + "\n")
     assert "beyond all bounds" in refusal(folder / "x.jsonl")
@@ -766,6 +784,13 @@ def test_paths_from_windows_and_links_within(tmp_path: Path) -> None:
     images = ["shots\\한글 a.png", "again.png", "shots/../shots/한글 a.png", "odd\\name.png"]
     found = read_items(write_lines(tmp_path / "x.jsonl", [flat(image=image) for image in images])).items
     assert [Path(item.image.path).name for item in found] == ["한글 a.png"] * 3 + ["odd\\name.png"]
+
+
+@pytest.mark.parametrize(("on_disk", "written"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_names_in_hangul_joined_or_taken_apart(tmp_path: Path, on_disk: Any, written: Any) -> None:
+    screen(tmp_path / normalize(on_disk, "경로/화면.png"))
+    data = write_pickle(tmp_path / "user_1.pkl", [chat(normalize(written, "경로/화면.png"))])
+    assert len(read_items(data).items) == 1
 
 
 def test_a_link_that_leads_to_itself_is_no_file(tmp_path: Path) -> None:

@@ -112,3 +112,7 @@ def test_the_size_that_a_server_of_qwen25_sees() -> None:
     assert qwen25_seen_size((1920, 1080)) == (1932, 1092)
     assert qwen25_seen_size((1920, 1080), 1280 * 28 * 28) == (1316, 728)
     assert qwen25_seen_size((20, 20)) == (56, 56)
+
+
+def test_no_limit_on_pixels_is_the_published_one() -> None:
+    assert qwen25_seen_size((1920, 1080), 0) == qwen25_seen_size((1920, 1080)) == (1932, 1092)

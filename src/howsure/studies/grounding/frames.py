@@ -199,6 +199,7 @@ QWEN25_MOST_PIXELS = 16_384 * 28 * 28
 
 
 def qwen25_seen_size(image_size: Size, max_pixels: int | None = None) -> Size:
-    """Width and height to which a server of Qwen2.5-VL brings an image, if it limits pixels to `max_pixels`."""
-    most = QWEN25_MOST_PIXELS if max_pixels is None else max_pixels
+    """Width and height to which a server of Qwen2.5-VL brings an image, if it limits pixels to `max_pixels`; 0, as
+    None, is what the published configuration says."""
+    most = max_pixels or QWEN25_MOST_PIXELS
     return area_limited(image_size, QWEN25_TOKEN_SIDE, QWEN25_LEAST_PIXELS, most)

@@ -20,7 +20,7 @@ Boxes that are wrong however they are read (no extent at all, beyond the image f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, get_args
 
 from howsure.errors import InputError
@@ -154,7 +154,17 @@ def check_target(target: Target, written: Sequence[float]) -> None:
     if target.is_region and not _has_area(target):
         raise InputError(f"{what} has no area")
     if coords and _is_outside(target):
-        raise InputError(f"{what} lies outside the image")
+        raise InputError(f"{what} lies outside the image{_in_thousandths(target, written)}")
+
+
+def check_thousandths(shapes: Iterable[Shape]) -> None:
+    """Raises where places that should be thousandths are fractions: all of them would lie in one corner."""
+    numbers = [number for shape in shapes for number in shape.numbers]
+    if numbers and all(0 <= number <= 1 for number in numbers) and any(number % 1 for number in numbers):
+        raise InputError(
+            f"all its places lie within 0 to 1, the first at {_shown(numbers[:2])}: they are fractions of the screen; "
+            "multiply them by 1000"
+        )
 
 
 def _has_area(target: Target) -> bool:
@@ -173,6 +183,11 @@ def _is_outside(target: Target) -> bool:
     if target.kind == "point":
         return not (0 <= xs[0] <= FRAME and 0 <= ys[0] <= FRAME)
     return max(xs) <= 0 or min(xs) >= FRAME or max(ys) <= 0 or min(ys) >= FRAME
+
+
+def _in_thousandths(target: Target, written: Sequence[float]) -> str:
+    """That the numbers were taken for thousandths, where they were."""
+    return ", whose width and height are 1000 each here" if tuple(written) == target.coords else ""
 
 
 def _shown(numbers: Sequence[float]) -> str:

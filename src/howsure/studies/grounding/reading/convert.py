@@ -21,6 +21,14 @@ class ConvertResult(NamedTuple):
     image_root: str
 
 
+def check_new(target: Path) -> None:
+    """Raises unless a file can be written there that was not there before."""
+    if target.exists():
+        raise InputError(f"{target} is there already; name another file, or remove it first")
+    if not target.parent.is_dir():
+        raise InputError(f"{target.parent} is not a folder; make it first")
+
+
 def convert(
     data: PathLike,
     to: PathLike,
@@ -35,10 +43,7 @@ def convert(
 ) -> ConvertResult:
     """Write the samples of any data as JSON lines; reading those with the image root that comes back gives the same."""
     target = Path(to)
-    if target.exists():
-        raise InputError(f"{target} is there already; name another file, or remove it first")
-    if not target.parent.is_dir():
-        raise InputError(f"{target.parent} is not a folder; make it first")
+    check_new(target)
     how = options(users, image_root, boxes, box_units, parser, skip_bad, max_samples)
     items, root = find_items(Path(data), how)
     lines = [to_json(flat_record(item, relative(os.fspath(item.image.path), root))) for item in items.items]

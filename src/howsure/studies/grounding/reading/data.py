@@ -23,6 +23,7 @@ from howsure.studies.grounding.reading.boxes import (
     UNITS,
     Convention,
     Evidence,
+    check_thousandths,
     decide,
     guess_units,
     not_xywh,
@@ -194,6 +195,7 @@ class _Reader:
 
     def _convention(self, source: Source, drafts: list[Draft], files: dict[int, str | InputError]) -> Convention | None:
         if source.form not in (SCREENSPOT, OSWORLD):
+            self._check_thousandths(source, drafts)
             return None
         if source.form == OSWORLD:
             given = self.how.order or self.how.units
@@ -203,6 +205,12 @@ class _Reader:
             found = self._told_by_file(source, drafts, files)
         self.conventions[source.name] = found.to_dict()
         return found
+
+    def _check_thousandths(self, source: Source, drafts: list[Draft]) -> None:
+        try:
+            check_thousandths(one.shape for one in drafts)
+        except InputError as error:
+            raise InputError(f"{source.path}: {error}") from error
 
     def _told_by_file(self, source: Source, drafts: list[Draft], files: dict[int, str | InputError]) -> Convention:
         boxes = [Evidence(one.number, one.shape.numbers, one.size) for one in drafts]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
+from unicodedata import normalize
 
 from howsure.errors import InputError
 
@@ -69,9 +70,13 @@ def find_image(written: str, root: str) -> str:
 
 
 def _spellings(written: str) -> list[str]:
-    """As written, then with the separators of Windows turned round; both without the `file://` of a chat message."""
+    """As written, then with the separators of Windows turned round, without the `file://` of a chat message; then with
+    accents and Hangul joined, and taken apart, as Apple's systems write the names of files."""
     path = written.removeprefix("file://")
-    return [path, path.replace("\\", "/")] if "\\" in path else [path]
+    found = [path, path.replace("\\", "/")] if "\\" in path else [path]
+    if not path.isascii():
+        found += [normalize(form, spelled) for form in ("NFC", "NFD") for spelled in found]
+    return list(dict.fromkeys(found))
 
 
 def _resolved(path: str, shown: str) -> str:
