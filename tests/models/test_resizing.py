@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,22 @@ def test_a_limit_is_what_the_network_really_sees(
     assert (columns * 8, rows * 8) == seen
     assert len(model.sight.block((300, 200))) == seen[0] * seen[1] // 256
     assert ("max_pixels" in model.fingerprint()) == (most is not None)
+
+
+@pytest.mark.parametrize("with_size", [False, True])
+def test_a_limit_holds_where_the_checkpoint_names_its_own_pixels(folder: Path, tmp_path: Path, with_size: bool) -> None:
+    """As the published files of Qwen2-VL and Qwen2.5-VL do, which would win over `size`."""
+    model = Path(shutil.copytree(folder, tmp_path / "model"))
+    written = json.loads((model / "preprocessor_config.json").read_text())
+    size = written.pop("size")
+    pixels = {"min_pixels": 3136, "max_pixels": 12_845_056, **({"size": size} if with_size else {})}
+    (model / "preprocessor_config.json").write_text(json.dumps(written | pixels))
+    image = inspect_picture(picture(tmp_path / "a.png", 300, 200))
+    for most, seen in ((None, (304, 192)), (4096, (64, 48)), (256, (16, 16))):
+        opened = howsure.load(f"hf:{model}", lazy=True, max_pixels=most)
+        assert opened.seen_size(image) == seen
+        _, rows, columns = opened.sight.pixels(image)["image_grid_thw"][0].tolist()
+        assert (columns * 8, rows * 8) == seen
 
 
 def test_a_limit_changes_what_is_answered(folder: Path, tmp_path: Path) -> None:

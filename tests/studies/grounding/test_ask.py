@@ -128,6 +128,16 @@ def test_pixels_of_the_image_as_the_network_sees_it() -> None:
     assert asked(Says("(100, 50)"), frame=FRAMES["pixels"]).result["pred_coord"] == [125.0, 125.0]
 
 
+def test_pixels_of_the_image_as_a_server_brings_it_to_size() -> None:
+    """800×400 within 100,000 pixels is divided by √3.2, and has 15 × 7 tokens of 28 pixels: 420×196."""
+    model = Says("(105, 49)", "(105, 49)")
+    model.remote = True
+    how: dict[str, Any] = {"frame": FRAMES["resized-pixels"]}
+    assert asked(model, **how, server_max_pixels=100_000).result["pred_coord"] == [250.0, 250.0]
+    whole = asked(model, **how).result["pred_coord"]
+    assert whole == [pytest.approx(105 / 812 * 1000), pytest.approx(49 / 392 * 1000)], "29 × 14 tokens"
+
+
 def test_a_model_that_clicks_is_taken_at_its_pixels() -> None:
     class Clicker(Says):
         capabilities = frozenset({Capability.CLICK})

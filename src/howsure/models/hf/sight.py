@@ -83,10 +83,8 @@ class Sight:
             if self._max_pixels is None:
                 return found
             self._check_limit(found)
-            # As `max_pixels` alone, the limit is silently ignored by some releases of transformers.
-            size = {"longest_edge": self._max_pixels}
-            size["shortest_edge"] = min(found.size["shortest_edge"], self._max_pixels)
-            return AutoImageProcessor.from_pretrained(self._source, trust_remote_code=self._trust, size=size)
+            limits = _limits(min(found.size["shortest_edge"], self._max_pixels), self._max_pixels)
+            return AutoImageProcessor.from_pretrained(self._source, trust_remote_code=self._trust, **limits)
 
     def _check_limit(self, processor: Any) -> None:
         if self.family.seen is None:
@@ -156,6 +154,14 @@ class Sight:
         with _usable(f"image {name}"):
             found = self.image_processor(images=[[image]] if self.family.nested else [image], return_tensors="pt")
         return {key: value for key, value in found.items() if key not in _NOT_FOR_THE_NETWORK}
+
+
+def _limits(least_pixels: int, most_pixels: int) -> dict[str, Any]:
+    """The limits on an image's area under both names that they have. As `max_pixels` alone they are silently ignored by
+    some releases of transformers; as `size` alone, where a checkpoint's own file says `max_pixels`, as those of
+    Qwen2-VL and Qwen2.5-VL do."""
+    size = {"shortest_edge": least_pixels, "longest_edge": most_pixels}
+    return {"size": size, "min_pixels": least_pixels, "max_pixels": most_pixels}
 
 
 @contextmanager
