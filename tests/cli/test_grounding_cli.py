@@ -129,6 +129,7 @@ def test_what_cannot_be_is_said_before_any_work(clicks: Path, tmp_path: Path) ->
     assert_fails(howsure(clicks, "--frame", "inches", *out), "relative-1000")
     assert_fails(howsure(clicks, "--prompt", "where?", *out), "{instruction}")
     assert_fails(howsure(clicks, "--samples", "3", *out), "--samples", "ocr")
+    assert_fails(howsure(clicks, "--frame", "pixels", *out), "--frame", "ocr")
     assert_fails(howsure(clicks, "--max-pixels", "9999", *out), "--max-pixels", "ocr")
     assert_fails(howsure(tmp_path / "nothing", *out), "nothing")
     assert not (tmp_path / "run").exists()

@@ -843,6 +843,15 @@ def test_a_file_beyond_the_limit(tmp_path: Path) -> None:
     assert "larger than 256 MiB" in refusal(tmp_path / "user_1.pkl")
 
 
+@pytest.mark.parametrize(
+    "content", [b"\x80\x02(" + b"N" * 600_000 + b"l.", b"[" + b"1," * 600_000 + b"1]", b"{}\n" * 600_000]
+)
+def test_entries_beyond_the_limit(tmp_path: Path, content: bytes) -> None:
+    """A byte each in the file, and a sentence each in memory, if nobody counted."""
+    (tmp_path / "many").write_bytes(content)
+    assert "more than 500000; split it" in refusal(tmp_path / "many")
+
+
 def test_two_forms_in_one_folder(folder: Path) -> None:
     write_array(folder / "a.json", [spot([1, 2, 3, 4])])
     write_lines(folder / "b.jsonl", [flat()])

@@ -124,6 +124,11 @@ def prepare(
     _check_frame(found, opened.model, max_pixels)
     if prompt is not None:
         fill(prompt, "", found)  # a sentence where the template is none
+    if clicks and (frame or prompt):
+        given = "--frame" if frame else "--prompt"
+        raise InputError(
+            f"{given} is for models that are asked and write, and {opened.model.name!r} only clicks: leave it out"
+        )
     how = Asking(
         frame=found,
         parser=parser,

@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 from howsure.errors import InputError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"[\r\n]")
+MOST_ENTRIES = 500_000
+"""Of one file: twice as many as the largest file holds of the usual length."""
+
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 LONGEST_SHOWN = 160
 
@@ -28,19 +32,34 @@ class Entries(NamedTuple):
 
 def read_entries(content: bytes, name: str) -> Entries:
     content = content.removeprefix(BYTE_ORDER_MARK)
-    lines = [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
-    if _is_in_lines([line for _, line in lines]):
-        return Entries("line", [(number, _or_error(line)) for number, line in lines])
-    return _whole(content, name)
+    if not _is_in_lines(content):
+        return _whole(content, name)
+    check_count(content.count(b"\n"), name)
+    lines = enumerate(content.splitlines(), 1)
+    return Entries("line", [(number, _or_error(line)) for number, line in lines if line.strip()])
 
 
-def _is_in_lines(lines: list[bytes]) -> bool:
+def check_count(entries: int, name: str) -> None:
+    """Raises before anything is made of each of too many entries, which may be no more than a byte."""
+    if entries > MOST_ENTRIES:
+        raise InputError(f"{name} holds {entries} entries, more than {MOST_ENTRIES}; split it into several files")
+
+
+def _is_in_lines(content: bytes) -> bool:
     """Whether the first of several lines has its own brackets, or is a torn one that another line's follow."""
-    if len(lines) < 2:
+    first, rest = _first_line(content)
+    second, _ = _first_line(rest)
+    if not second:
         return False
-    first, second = lines[0].strip(), lines[1].strip()
     whole = (first[:1], first[-1:]) in {(b"{", b"}"), (b"[", b"]")}
     return whole or (first[:1] == b"{" and second[:1] == b"{")
+
+
+def _first_line(content: bytes) -> tuple[bytes, bytes]:
+    """The first line that is not empty, without white space around it, and what follows."""
+    content = content.lstrip()
+    end = _LINE_END.search(content)
+    return (content.rstrip(), b"") if end is None else (content[: end.start()].rstrip(), content[end.end() :])
 
 
 def _whole(content: bytes, name: str) -> Entries:
@@ -52,6 +71,7 @@ def _whole(content: bytes, name: str) -> Entries:
         return Entries("line", [(1, value)])
     if not isinstance(value, list):
         raise InputError(f"{name} holds a single JSON value, not a list of entries")
+    check_count(len(value), name)
     if value and all(isinstance(one, dict) and "role" in one for one in value):
         return Entries("line", [(1, value)])  # the messages of one sample, on the only line
     return Entries("entry", list(enumerate(value, 1)))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from howsure.errors import InputError
 from howsure.studies.grounding.reading.chat_records import is_chat
 from howsure.studies.grounding.reading.flat_records import is_flat
-from howsure.studies.grounding.reading.json_entries import BYTE_ORDER_MARK, read_entries
+from howsure.studies.grounding.reading.json_entries import BYTE_ORDER_MARK, check_count, read_entries
 from howsure.studies.grounding.reading.osworld import is_osworld
 from howsure.studies.grounding.reading.pickles import plain_data
 from howsure.studies.grounding.reading.places import ANNOTATIONS
@@ -157,9 +157,10 @@ def _content(path: Path) -> bytes:
 def _pickled(content: bytes, name: str) -> list[tuple[int, Any]]:
     samples = plain_data(content, name)
     if not isinstance(samples, (list, tuple)):
-        raise InputError(f"{name} holds a {type(samples).__name__}, not a list of samples")
+        raise InputError(f"{name} holds a {type(samples).__name__}, not a list of samples; pickle that list")
     if not samples:
         raise InputError(f"{name} holds no samples")
+    check_count(len(samples), name)
     return list(enumerate(samples, 1))
 
 
