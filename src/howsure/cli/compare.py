@@ -14,7 +14,7 @@ from howsure.cli import common
 def compare(
     run_a: Annotated[Path, typer.Argument(help="Run folder of the first model, such as the older checkpoint.")],
     run_b: Annotated[Path, typer.Argument(help="Run folder of the second model.")],
-    flips: Annotated[int, typer.Option(help="mcq: how many flips of each kind to show.")] = 5,
+    flips: Annotated[int, typer.Option(help="mcq and grounding: how many flips of each kind to show.")] = 5,
     output_json: Annotated[
         Path | None, typer.Option(help="Write both runs' results and the comparison into this file.")
     ] = None,
@@ -25,7 +25,8 @@ def compare(
 ) -> int:
     """Compare two finished runs over the same data: what changed, and is it more than chance?
 
-    mcq runs over the same questions, or perplexity runs over the same texts (per byte). Works from the run folders
+    mcq runs over the same questions, perplexity runs over the same texts (per
+    byte), or grounding runs over the same screens. Works from the run folders
     alone; no model is loaded.
 
     Example: howsure compare runs/before runs/after
@@ -60,6 +61,10 @@ def _print(study: str, found: dict[str, Any], flips: int) -> None:
         from howsure.report.compare import print_comparison
 
         print_comparison(output(), found, flips)
+    elif study == "grounding":
+        from howsure.report.grounding_compare import print_comparison as print_clicks
+
+        print_clicks(output(), found, flips)
     else:
         from howsure.report.perplexity import print_comparison as print_texts
 

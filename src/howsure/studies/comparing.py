@@ -7,13 +7,14 @@ from typing import Any
 
 from howsure.errors import InputError
 from howsure.runs import Run
+from howsure.studies.grounding import comparison as grounding
 from howsure.studies.mcq import comparison as mcq
 from howsure.studies.pairs import check_seed
 from howsure.studies.perplexity import comparison as perplexity
 
 RunLike = Run | str | os.PathLike[str]
 
-STUDIES = {mcq.STUDY: mcq, perplexity.STUDY: perplexity}
+STUDIES = {mcq.STUDY: mcq, perplexity.STUDY: perplexity, grounding.STUDY: grounding}
 
 
 def compare(run_a: RunLike, run_b: RunLike, *, seed: int = 0) -> dict[str, Any]:
@@ -33,7 +34,10 @@ def study_of(a: Run, b: Run) -> str:
     first, second = (run.manifest.identity.study for run in (a, b))
     for run, study in ((a, first), (b, second)):
         if study not in STUDIES:
-            raise InputError(f"{run.path} is a run of {study!r}, and only {' and '.join(STUDIES)} runs can be compared")
+            *others, last = STUDIES
+            raise InputError(
+                f"{run.path} is a run of {study!r}, and only {', '.join(others)} and {last} runs can be compared"
+            )
     if first != second:
         raise InputError(f"{a.path} is a run of {first}, {b.path} one of {second}: compare runs of the same study")
     return first
