@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from howsure.errors import InputError
 from howsure.studies.grounding.answers.parse import read_answer
 from howsure.studies.grounding.frames import FRAMES
-from howsure.studies.grounding.prompts import MAY_REFUSE, document_prompt, fill, instruction_of
+from howsure.studies.grounding.prompts import MAY_REFUSE, asks_for_thousandths, document_prompt, fill, instruction_of
 
 THOUSAND = FRAMES["relative-1000"]
 PUBLISHED = """\
@@ -86,3 +86,22 @@ def test_a_template_of_ones_own() -> None:
 def test_a_template_without_its_place() -> None:
     with pytest.raises(InputError, match=r"\{instruction\}"):
         fill("Where is it?", "Open the menu", THOUSAND)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asks"),
+    [
+        (document_prompt("open it", FRAMES["relative-1000"]), True),
+        ("Give x and y between 0 and 1000.", True),
+        ("coordinates in [0, 1000]", True),
+        ("from 0 to 1000", True),
+        (document_prompt("open it", FRAMES["pixels"]), False),
+        (document_prompt("open it", FRAMES["relative-999"]), False),
+        ("Click the price of 10-1000 dollars.", False),
+        ("from 0 to 10000", False),
+        ("from 0.0-1000.5", False),
+    ],
+    ids=str.split("published between brackets to pixels 999 price ten_thousand decimals"),
+)
+def test_whether_a_prompt_asks_for_thousandths(prompt: str, asks: bool) -> None:
+    assert asks_for_thousandths(prompt) is asks

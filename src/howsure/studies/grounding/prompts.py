@@ -16,6 +16,7 @@ _BEGINS = re.compile(
     r"\bGiven\s+a\s+GUI\s+image,\s+what\s+are\s+the\s+[^:]{0,200}?for\s+the\s+element\s+"
     r"corresponding\s+to\s+the\s+following\s+instruction:"
 )
+_THOUSANDTHS = re.compile(r"(?<![\d.])0\s*(?:-|–|—|~|,|to|and|\.\.)\s*1000(?![\d.]*\d)", re.IGNORECASE)
 _ENDS = re.compile(r"\bThink\s+step-by-step,\s+provide\s+referring\s+for\s+the\s+element\s+first\s")
 
 
@@ -56,3 +57,8 @@ def instruction_of(prompt: str) -> str | None:
     if not ends:
         return None
     return prompt[begins.end() : ends[-1].start()].strip() or None
+
+
+def asks_for_thousandths(prompt: str) -> bool:
+    """Whether a text asks for coordinates from 0 to 1000, as the published prompt does."""
+    return _THOUSANDTHS.search(prompt) is not None

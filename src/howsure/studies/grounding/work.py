@@ -15,7 +15,7 @@ from howsure.studies.grounding.frames import FRAMES, QWEN25_TOKEN_SIDE, Frame, f
 from howsure.studies.grounding.items import Items
 from howsure.studies.grounding.judging.judge import judge, judge_group
 from howsure.studies.grounding.output.exports import UserFiles
-from howsure.studies.grounding.prompts import fill
+from howsure.studies.grounding.prompts import asks_for_thousandths, fill
 from howsure.studies.grounding.reading.data import read_items
 from howsure.studies.grounding.reading.users import parse_users
 from howsure.studies.grounding.sight_check import check_sight
@@ -203,7 +203,7 @@ def _frame(frame: str | None, items: Items, model: Model, prompt: str | None) ->
     """The frame that answers are read in, and why that one."""
     if frame is not None:
         return FRAMES[frame], "asked for"
-    if prompt is None and any(item.prompt is not None for item in items.items):
+    if prompt is None and any(item.prompt is not None and asks_for_thousandths(item.prompt) for item in items.items):
         return FRAMES["relative-1000"], "what the prompts of the data ask for"
     return frame_for(model.name, model.architecture)
 
