@@ -347,6 +347,13 @@ _ROWS: list[tuple[str, str, Expected]] = [
         "Top-left: (10, 20), top-right: (110, 20), bottom-left: (10, 60), bottom-right: (110, 60)",
         at(60, 40, "place_words/named_corners"),
     ),
+    # -- other actions
+    ("typed", '{"action": "type", "text": "(12, 34)"}', unread("other_action")),
+    ("typed_call", "type(content='(12, 34)')", unread("other_action")),
+    ("finished", "finished(content='it was at (12, 34)')", unread("other_action")),
+    ("looked", '{"action": "zoom", "region": [0, 0, 100, 100]}', unread("other_action")),
+    ("typed_there", '{"action": "type", "coordinate": [12, 34], "text": "x"}', at(12, 34, "structured/pair")),
+    ("typed_in_prose", "To type a name, click (12, 34)", at(12, 34, "action_words/pair")),
     # -- thinking
     ("think", "<think>maybe (1, 2)</think>\n(3, 4)", at(3, 4, "bracketed/pair")),
     ("think_end_only", "maybe (1, 2)</think>\n(3, 4)", at(3, 4, "bracketed/pair")),

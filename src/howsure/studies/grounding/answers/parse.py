@@ -50,6 +50,7 @@ WHY_NOT = {
     "cut_off": "it breaks off within the coordinates",
     "mixed_separators": "the commas may be decimal points",
     "other_unit": "the numbers have a unit that nobody asked for, such as % or px",
+    "other_action": "it does something else than point: it types, waits, looks or ends",
     "absurd_number": "a number is too long or too large for any screen",
     "too_long": f"it has more than {MOST_CHARACTERS:,} characters",
 }
@@ -70,6 +71,11 @@ _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 _UNFINISHED = re.compile(r"[\s0-9.,;+\"'-]*+")
 _NUMBERS = re.compile(rf"(?<![A-Za-z_]){NUMBER}")
 _UNITS = re.compile(r"[0-9][)\]}]*+\s?(?:%|percent\b|px\b|pixels?\b)", re.IGNORECASE)
+_OTHER_ACTION = re.compile(
+    r"""["']action["']\s*:\s*["'](?:type|key|hotkey|press|wait|screenshot|zoom|answer|terminate|finished?)["']"""
+    r"|\b(?:type|hotkey|wait|finished|call_user|screenshot)\(",
+    re.IGNORECASE,
+)
 _GOES_ON = re.compile(r"\.|[)\]}\s]*+(?:,|to|-|~)\s*+", re.IGNORECASE)
 """What stands between two corners, or between a number and its decimals."""
 
@@ -154,6 +160,8 @@ def _in_region(text: str, block: Block, where: str | None, cut_short: bool) -> t
     if not found and (alone := whole(region)) is not None:
         found = [alone]
     place, why_not = _decide(found)
+    if place is not None and place.rank is not Rank.STRUCTURED and where is None and _OTHER_ACTION.search(region):
+        return None, Reading("wrong_format", why_not="other_action")
     if place is None:
         return None, _without_place(region, why_not, may_go_on)
     if may_go_on and _ends_openly(region, place, cut_short or not block.closed):
