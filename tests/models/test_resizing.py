@@ -78,6 +78,13 @@ def test_a_limit_changes_what_is_answered(folder: Path, tmp_path: Path) -> None:
     assert whole.counters.tokens_run - small.counters.tokens_run == 54 - 2
 
 
+def test_a_small_image_is_not_enlarged_beyond_the_limit(folder: Path, tmp_path: Path) -> None:
+    """The checkpoint wants 1,024 pixels at least."""
+    image = inspect_picture(picture(tmp_path / "a.png", 16, 16))
+    assert howsure.load(f"hf:{folder}", lazy=True).seen_size(image) == (32, 32)
+    assert howsure.load(f"hf:{folder}", lazy=True, max_pixels=256).seen_size(image) == (16, 16)
+
+
 def test_limits_that_cannot_be(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least 256"):
         howsure.load(f"hf:{folder}", lazy=True, max_pixels=255).sight.block((64, 64))

@@ -150,6 +150,13 @@ def test_the_limit_of_a_server_on_pixels(data: Path, tmp_path: Path, clicker: Cl
         ask(data, clicker, tmp_path / "run", frame="resized-pixels", max_pixels=783)
 
 
+def test_bad_samples_are_counted_among_what_is_missing(data: Path, tmp_path: Path, clicker: Clicker) -> None:
+    with data.open("a") as file:
+        file.write(json.dumps(flat(image="gone.png")) + "\n")
+    found = ask(data, clicker, tmp_path / "run", skip_bad=True)
+    assert found.summary["coverage"]["text"] == f"scored {ITEMS} of {ITEMS + 1}; 1 missing: 1 bad sample"
+
+
 def test_the_files_of_a_run_have_the_intervals_of_its_summary(tmp_path: Path, clicker: Clicker) -> None:
     for i in range(17):
         screen(tmp_path / f"{i}.png", (200 + i, 100))

@@ -489,6 +489,14 @@ def test_a_plain_run_needs_no_notes() -> None:
     assert judge(many(), delta=DELTA)["notes"] == []
 
 
+def test_only_what_has_something_to_click_is_counted_as_missing_a_click() -> None:
+    rows = [*many(10), failed(10), failed(11, "refusal"), sample(12, says="wrong_format", kind="refusal")]
+    assert judge(rows, delta=DELTA)["notes"][:2] == [
+        "accuracy counts what has no click as a miss (1 failed of 11); mean and median L2 leave these 1 out",
+        "of the 10 that were answered, 50.0% are within δ",
+    ]
+
+
 def test_confidences_that_hardly_differ_are_told() -> None:
     rows = many(confidence={"match": 1.0, "agreement": 1.0})
     assert judge(rows, delta=DELTA)["notes"] == [

@@ -282,6 +282,15 @@ def test_a_screen_that_moved_is_found_by_its_name_and_bytes(tmp_path: Path) -> N
         draw_overlay(sample, image_root=tmp_path / "new")
 
 
+def test_a_path_that_climbs_is_not_followed_out_of_the_root(tmp_path: Path) -> None:
+    picture = screen(tmp_path / "outside" / "a.png")
+    sample = answered("s", 0, about(picture), (1.0, 1.0))
+    sample.result["image_path"] = "/gone/../outside/a.png"
+    (tmp_path / "root").mkdir()
+    with pytest.raises(InputError, match="nothing under .*root is it"):
+        draw_overlay(sample, image_root=tmp_path / "root")
+
+
 # -- which samples ----------------------------------------------------------------------------------------------------
 
 
