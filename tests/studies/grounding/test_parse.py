@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from howsure.studies.grounding.answers import parse
 from howsure.studies.grounding.answers.parse import (
     FORM_ORDERED_BY_NAME,
     MOST_CHARACTERS,
@@ -333,3 +334,25 @@ def test_no_part_of_a_long_answer_is_taken_for_the_whole() -> None:
     padding = "word " * (MOST_CHARACTERS // 5)
     assert read_answer(f"(1, 2) {padding} (3, 4)").why_not == "too_long"
     assert read_answer(f"<think>{padding}</think>(3, 4)").says == "point"
+
+
+NAMES = st.one_of(
+    st.text(max_size=30), st.sampled_from(["", '"left arrow"', "(1, 2)", "파란색 버튼", "a\nb", "x" * 600, "**Save**"])
+)
+SMALL = st.sampled_from(["0", "7", "100", "1000", "99999", "0.5", "12.25", "-1", "3.", ".5", "1.23456", "1e3"])
+
+
+@given(
+    NAMES, SMALL, SMALL, st.sampled_from(["()", "[]", "(]", "{}"]), st.sampled_from([",", ", ", " , ", ";"]),
+    st.sampled_from(["```", "``` ", "~~~", "\n```"]), st.sampled_from(["", "\n", " ", "(3, 4)", "\n```"]),
+    st.booleans(),
+)  # fmt: skip
+def test_the_usual_form_at_a_glance_is_read_as_otherwise(
+    name: str, x: str, y: str, brackets: str, comma: str, fence: str, rest: str, cut_short: bool
+) -> None:
+    point = f"{brackets[0]}{x}{comma}{y}{brackets[1]}"
+    text = f"```referring\n{name}\n```\n```grounding\n{point}\n{fence}{rest}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parse, "_usual", lambda _: None)
+        expected = read_answer(text, cut_short=cut_short)
+    assert read_answer(text, cut_short=cut_short) == expected

@@ -91,6 +91,9 @@ def read_answer(text: str, *, cut_short: bool = False) -> Reading:
     >>> read_answer("```referring\\nleft arrow\\n```\\n```grounding\\n(100, 200)\\n```")[:5]
     ('point', 100.0, 200.0, 'left arrow', 'block/pair')
     """
+    usual = _usual(text)
+    if usual is not None:
+        return usual
     (start, end), thinks_still = answer_part(text)
     part = text[start:end]
     if not part.strip():
@@ -99,6 +102,22 @@ def read_answer(text: str, *, cut_short: bool = False) -> Reading:
         return Reading("wrong_format", why_not="too_long")
     reading = _read(part, cut_short)
     return reading._replace(spans=_moved(reading.spans, start)) if start else reading
+
+
+_SMALL = r"([0-9]{1,4}(?:\.[0-9]{1,4})?)"
+_USUAL = re.compile(
+    rf"\s*```referring\n([^`~<◁]{{0,500}})\n```\s*```grounding\n([(\[]) ?{_SMALL}, ?{_SMALL} ?([)\]])\n```\s*"
+)
+"""The form that is asked for, to the letter; most answers have it."""
+
+
+def _usual(text: str) -> Reading | None:
+    """An answer of the usual form at a glance, which is all that it needs. None: it has to be looked at."""
+    found = _USUAL.fullmatch(text)
+    if found is None or found[2] + found[5] not in ("()", "[]"):
+        return None
+    name = unquoted(found[1])
+    return Reading("point", float(found[3]), float(found[4]), name, "block/pair", (found.span(3), found.span(4)))
 
 
 def _read(text: str, cut_short: bool) -> Reading:
