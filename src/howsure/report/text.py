@@ -30,11 +30,15 @@ def short_figure(entry: dict[str, Any]) -> str:
     return figure(entry | {"low": None, "high": None})
 
 
+_UNITS = {"share": (100.0, "%", 1), "of 1000": (1.0, "of 1000", 1)}
+"""By what a value is multiplied, the unit that is shown, and so many decimals."""
+
+
 def value_with_interval(entry: dict[str, Any]) -> str:
     value, low, high = entry["value"], entry.get("low"), entry.get("high")
     if value is None:
         return entry.get("method") or "—"
-    scale, unit, digits = (100.0, "%", 1) if entry["unit"] == "share" else (1.0, entry["unit"], 3)
+    scale, unit, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
     shown = f"{_decimals(value * scale, digits)} {unit}".rstrip()
     if low is None or high is None:
         return shown

@@ -221,7 +221,7 @@ def test_refusals_by_hand() -> None:
     assert shares["hit_rate"] == (2, 6)
     assert shares["accuracy"] == (1, 2), "what has nothing to click is no part of it"
     assert found["distance_count"] == 1
-    assert "refused where nothing is to be clicked" in [figure["name"] for figure in found["headline"]]
+    assert "refused rightly" in [figure["name"] for figure in found["headline"]]
     assert any(note.startswith("4 of 6 samples have nothing to click") for note in found["notes"])
 
 
@@ -229,9 +229,7 @@ def test_only_refusals() -> None:
     found = judge([sample(i, says="refusal", kind="refusal") for i in range(3)], delta=DELTA)
     assert found["accuracy"] is found["mean_l2"] is found["median_l2"] is found["point_in_target"] is None
     assert found["hit_rate"] == 1.0
-    assert [(figure["name"], figure["value"]) for figure in found["headline"]] == [
-        ("refused where nothing is to be clicked", 1.0)
-    ]
+    assert [(figure["name"], figure["value"]) for figure in found["headline"]] == [("refused rightly", 1.0)]
 
 
 # -- nothing, one, none ---------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def _headline(found: dict[str, dict[str, Any]], table: Columns, delta: float) ->
     if table.placed.any():
         wanted += [within, ("mean_l2", "mean L2", UNIT), ("median_l2", "median L2", UNIT)]
     if not table.placed.all():
-        wanted += [("refused_rightly", "refused where nothing is to be clicked", "share")]
+        wanted += [("refused_rightly", "refused rightly", "share")]
     if table.unreadable.any():
         wanted += [("wrong_format", "in wrong format", "share")]
     return [_figure(found[key], name, unit) for key, name, unit in wanted or [within]]
