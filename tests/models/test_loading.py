@@ -107,6 +107,14 @@ def test_a_lora_adapter_changes_what_its_weights_say(tiny_folder: Path, tmp_path
     assert tuned.fingerprint()["adapter"] != plain.fingerprint()["weights"]
 
 
+def test_an_adapter_alone_is_told_from_a_model(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint-5"
+    checkpoint.mkdir()
+    (checkpoint / "adapter_config.json").write_text('{"base_model_name_or_path": "org/base"}')
+    with pytest.raises(InputError, match=r"LoRA adapter.*write hf:org/base\+.*checkpoint-5"):
+        howsure.load(f"hf:{tmp_path}", lazy=True)
+
+
 def test_half_an_adapter_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
     from peft import LoraConfig, get_peft_model
     from safetensors.torch import load_file, save_file

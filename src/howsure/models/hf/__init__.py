@@ -48,9 +48,10 @@ class HFTextModel(WritingModel):
 
     @classmethod
     def open(cls, name: ModelName, options: ModelOptions) -> HFTextModel:
-        from howsure.models.hf.loading import reads_images, resolve
+        from howsure.models.hf.loading import reads_images, refuse_lone_adapter, resolve
 
         source = resolve(name.target)
+        refuse_lone_adapter(source)
         if reads_images(source):
             from howsure.models.hf.image_text import HFImageTextModel
 

@@ -27,6 +27,15 @@ def resolve(target: str) -> str:
     return target
 
 
+def refuse_lone_adapter(source: str) -> None:
+    """Say what an adapter lacks; without its base it holds no network."""
+    folder = Path(source)
+    if not (folder / "adapter_config.json").is_file() or (folder / "config.json").is_file():
+        return
+    base = cached_json(source, "adapter_config.json").get("base_model_name_or_path") or "<base>"
+    raise InputError(f"{source} is a LoRA adapter without the model that it belongs to: write hf:{base}+{source}")
+
+
 def choose_device(wanted: str | None) -> str:
     """The device asked for, if this machine has it; else a GPU where there is one."""
     import torch
