@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import howsure
-from howsure.errors import WeightsError
+from howsure.errors import InputError, WeightsError
 from howsure.models.hf.loading import weights_fingerprint
 
 
