@@ -6,7 +6,6 @@ are not drawn out: each is a row of whole weights (how often an item was drawn),
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from howsure.measures._checks import (
     ranked_vector,
     same_length,
 )
-from howsure.measures._resampling import CHUNK
+from howsure.measures._resampling import drawn_times
 from howsure.measures.intervals import Interval, bootstrap_method, percentile_interval
 from howsure.measures.selective import auarc, auprc, auroc
 
@@ -102,19 +101,9 @@ def _resampled(blocks: _Blocks, resamples: int, seed: int) -> Array | None:
     """[resamples × 3]: the three areas in each resample; None for fewer than two clusters."""
     if blocks.cluster.max() < 1:
         return None
-    rng = np.random.default_rng(seed)
-    return np.concatenate([_areas(weights, blocks) for weights in _weights(blocks.cluster, resamples, rng)])
-
-
-def _weights(cluster: Counts, resamples: int, rng: np.random.Generator) -> Iterator[Counts]:
-    """[some resamples × items]: how often each item was drawn with its cluster."""
-    clusters = int(cluster.max()) + 1
-    step = max(1, CHUNK // len(cluster))
-    for start in range(0, resamples, step):
-        size = min(step, resamples - start)
-        drawn = rng.integers(0, clusters, size=(size, clusters)) + clusters * np.arange(size)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=size * clusters).reshape(size, clusters)
-        yield times[:, cluster]
+    cluster = blocks.cluster
+    drawn = drawn_times(int(cluster.max()) + 1, resamples, seed, width=len(cluster))
+    return np.concatenate([_areas(times[:, cluster], blocks) for times in drawn])
 
 
 def _areas(weights: Counts, blocks: _Blocks) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import MissingExtra
 from howsure.measures import (
+    Interval,
     auroc,
     bootstrap_mean,
     brier_score,
@@ -19,6 +20,7 @@ from howsure.measures import (
     reliability_bins,
     risk_coverage,
     smooth_ece,
+    wilson_interval,
 )
 
 BINS = 15
@@ -27,6 +29,33 @@ MOST_CURVE_POINTS = 100
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+
+def share(happened: Bools, labels: NDArray[Any] | None, *, level: float, seed: int) -> dict[str, Any]:
+    """How often, of how many, with an interval; `labels` tell what hangs together, None that nothing does.
+
+    Wilson's where nothing does. Otherwise what has one label is drawn together; and where it happened always or never,
+    so that every draw would be like every other, which is no certainty, Wilson's of that many labels.
+    """
+    count, total = int(happened.sum()), len(happened)
+    interval = _share_interval(happened, labels, level, seed)
+    return {"value": count / total if total else None, "count": count, "of": total, **ends(interval)}
+
+
+def _share_interval(happened: Bools, labels: NDArray[Any] | None, level: float, seed: int) -> Interval | None:
+    if labels is None:
+        return wilson_interval(int(happened.sum()), len(happened), level)
+    if happened.all() or not happened.any():
+        units = len(np.unique(labels))
+        return wilson_interval(units if happened.all() else 0, units, level)
+    return bootstrap_mean(happened.astype(np.float64), clusters=labels, level=level, seed=seed)
+
+
+def ends(interval: Interval | None) -> dict[str, Any]:
+    """An interval as data, under the names that a headline figure has for it."""
+    if interval is None:
+        return {"low": None, "high": None, "level": None, "method": None}
+    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}
 
 
 def calibration(

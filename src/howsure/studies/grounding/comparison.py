@@ -20,11 +20,12 @@ from howsure.runs import Run, Sample
 from howsure.runs.folder import SAMPLES, SUMMARY
 from howsure.studies.grounding.items import LABELS
 from howsure.studies.grounding.judging.columns import Bools, Columns, Floats, columns, confidences, kinds_of
-from howsure.studies.grounding.judging.figures import LEVEL, Codes, clusters, ends, mean_of, median_of
+from howsure.studies.grounding.judging.figures import LEVEL, Codes, clusters, mean_of, median_of
 from howsure.studies.grounding.judging.judge import judge_group
 from howsure.studies.grounding.judging.knows import DISTANCES
 from howsure.studies.grounding.judging.remarks import FEW_IMAGES
 from howsure.studies.summary import Coverage
+from howsure.studies.sureness import ends
 
 STUDY = "grounding"
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from howsure.measures import FiellerSet, TrustEstimate, bootstrap_mean, trust_of_each, trust_over_steps, wilson_interval
 from howsure.studies.summary import Coverage, Figure, summary
+from howsure.studies.sureness import ends
 from howsure.studies.trust.steps import DIFFERENT, ENTROPIES, Array, Codes, Reasons, Step, Steps, Units, units
-from howsure.studies.trust.sureness import ends, sureness
+from howsure.studies.trust.sureness import sureness
 
 ORDER_TOLERANCE_BITS = 1e-9
 """Two entropies this near to each other are equal for the ordering: they differ by rounding."""

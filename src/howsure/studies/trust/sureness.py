@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from howsure.measures import Interval, auroc, bootstrap_mean, rank_failures, wilson_interval
-from howsure.studies.sureness import calibration, selective
+from howsure.measures import auroc, rank_failures
+from howsure.studies.sureness import calibration, ends, selective, share
 from howsure.studies.trust.steps import Steps, Units, units
 
 MOST_RANKED = 20_000
@@ -29,23 +29,13 @@ def sureness(table: Steps, *, seed: int, level: float = 0.95) -> dict[str, Any] 
         "actions": int(judged.sum()),
         "not_judged": int((~judged).sum()),
         "without_probability": int((judged & np.isnan(sure)).sum()),
-        "agreement": _agreement(right[judged] == 1, _drawn(table, judged), level, seed),
+        "agreement": share(right[judged] == 1, _drawn(table, judged).labels, level=level, seed=seed),
         **_believed(sure[known], right[known] == 1, _drawn(table, known), level, seed),
     }
 
 
 def _drawn(table: Steps, rows: Any) -> Units:
     return units(table.original[rows], table.first_asked[rows])
-
-
-def _agreement(right: Any, drawn: Units, level: float, seed: int) -> dict[str, Any]:
-    if drawn.labels is None:
-        found = wilson_interval(int(right.sum()), len(right), level)
-    elif right.all() or not right.any():  # every resample is like every other, which is no certainty
-        found = wilson_interval(drawn.units if right.all() else 0, drawn.units, level)
-    else:
-        found = bootstrap_mean(right.astype(float), clusters=drawn.labels, level=level, seed=seed)
-    return {"count": int(right.sum()), "of": len(right), "value": float(right.mean()), **ends(found)}
 
 
 def _believed(sure: Any, right: Any, drawn: Units, level: float, seed: int) -> dict[str, Any]:
@@ -64,10 +54,3 @@ def _auroc(sure: Any, right: Any, labels: Any, level: float, seed: int) -> dict[
         return {"value": auroc(sure, right), **ends(None)}
     area = rank_failures(-sure, ~right, clusters=labels, level=level, seed=seed).auroc
     return {"value": area.value, **ends(area.interval)}
-
-
-def ends(interval: Interval | None) -> dict[str, Any]:
-    """An interval as data, under the names that a figure has for it."""
-    if interval is None:
-        return {"low": None, "high": None, "level": None, "method": None}
-    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}

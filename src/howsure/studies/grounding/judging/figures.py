@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.measures import Interval, bootstrap_mean, bootstrap_median, wilson_interval
+from howsure.measures import Interval, bootstrap_mean, bootstrap_median
+from howsure.studies import sureness
 from howsure.studies.grounding.judging.columns import Bools, Columns, Floats
 
 LEVEL = 0.95
@@ -44,23 +45,8 @@ def figures(table: Columns, *, seed: int) -> dict[str, dict[str, Any]]:
 
 
 def share(happened: Bools, image: Codes, *, seed: int) -> dict[str, Any]:
-    """How often, of how many, with an interval over screens.
-
-    Wilson's where every screen has one item. Otherwise whole screens are drawn; and where it happened always or never,
-    so that every draw would be like every other, which is no certainty, Wilson's of that many screens.
-    """
-    count, total = int(happened.sum()), len(happened)
-    return {"value": ratio(count, total), "count": count, "of": total, **ends(_share_interval(happened, image, seed))}
-
-
-def _share_interval(happened: Bools, image: Codes, seed: int) -> Interval | None:
-    labels = clusters(image)
-    if labels is None:
-        return wilson_interval(int(happened.sum()), len(happened), LEVEL)
-    if happened.all() or not happened.any():
-        screens = len(np.unique(image))
-        return wilson_interval(screens if happened.all() else 0, screens, LEVEL)
-    return bootstrap_mean(happened.astype(np.float64), clusters=labels, level=LEVEL, seed=seed)
+    """How often, of how many, with an interval over screens."""
+    return sureness.share(happened, clusters(image), level=LEVEL, seed=seed)
 
 
 def clusters(image: Codes) -> Codes | None:
@@ -69,14 +55,7 @@ def clusters(image: Codes) -> Codes | None:
 
 
 def _distance(value: float | None, count: int, of: int, interval: Interval | None) -> dict[str, Any]:
-    return {"value": value, "count": count, "of": of, **ends(interval)}
-
-
-def ends(interval: Interval | None) -> dict[str, Any]:
-    """An interval as data, under the names that a headline figure has for it."""
-    if interval is None:
-        return {"low": None, "high": None, "level": None, "method": None}
-    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}
+    return {"value": value, "count": count, "of": of, **sureness.ends(interval)}
 
 
 def mean_of(values: Floats) -> float | None:

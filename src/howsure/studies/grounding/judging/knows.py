@@ -11,8 +11,8 @@ import numpy as np
 from howsure.measures import auroc, bootstrap_auroc
 from howsure.runs import Sample
 from howsure.studies.grounding.judging.columns import Bools, Columns, Floats, confidences, kinds_of
-from howsure.studies.grounding.judging.figures import LEVEL, Codes, clusters, ends
-from howsure.studies.sureness import calibration, selective
+from howsure.studies.grounding.judging.figures import LEVEL, Codes, clusters
+from howsure.studies.sureness import calibration, ends, selective
 
 DISTANCES = ("spread",)
 """Kinds that are no probability: ranked with their sign turned, and never calibrated."""
