@@ -42,7 +42,7 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
         "torn.png": (whole[: len(whole) // 2], "cannot be decoded"),
         "torn.jpg": (photo[: len(photo) // 2], "cannot be decoded"),
         "text.png": (b"this is no image", "none of PNG, JPEG"),
-        "empty.png": (b"", "none of PNG, JPEG"),
+        "empty.png": (b"", "is empty, 0 bytes"),
         "huge.png": (png_header(20_000, 20_000), "absurdly large, more than 100 million pixels"),
         "vast.png": (png_header(10**6, 10**6), "absurdly large"),
         "wide.png": (png_header(2**31 - 1, 1), "absurdly large"),

@@ -68,7 +68,7 @@ def bad_images(tmp_path: Path) -> dict[str, Path]:
         ("folder", "image_path 'folder.png' is no file"),
         ("torn", "image_path: image .*torn.png cannot be decoded"),
         ("text", "image_path: image .*text.png is none of PNG"),
-        ("empty", "image_path: image .*empty.png is none of PNG"),
+        ("empty", "image_path: image .*empty.png is empty"),
         ("huge", "image_path: image .*huge.png .*(absurdly large|exceeds limit)"),
     ],
 )

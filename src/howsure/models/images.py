@@ -115,6 +115,8 @@ def _content(path: Path) -> bytes:
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         raise InputError(f"image {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not content:
+        raise InputError(f"image {path} is empty, 0 bytes; copy or write it again")
     if len(content) > MOST_BYTES:
         raise InputError(f"image {path} is larger than {MOST_BYTES >> 20} MiB; scale it down first")
     return content

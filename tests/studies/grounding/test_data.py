@@ -809,7 +809,7 @@ def bomb() -> bytes:
 def test_bad_images_are_bad_entries(folder: Path, kind: str) -> None:
     whole = (folder / "b.png").read_bytes()
     contents = {"empty": b"", "torn": whole[: len(whole) // 2], "bomb": bomb(), "text": b"this is no image"}
-    words = {"empty": "whatever its name", "torn": "cannot be decoded", "bomb": "absurdly large", "text": "none of PNG"}
+    words = {"empty": "is empty", "torn": "cannot be decoded", "bomb": "absurdly large", "text": "none of PNG"}
     if kind == "folder":
         (folder / "bad.png").mkdir()
     else:
