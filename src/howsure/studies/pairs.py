@@ -64,6 +64,12 @@ def seed_of(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 2)
 
 
+def check_choice(option: str, given: str, known: Sequence[str]) -> None:
+    """Refuse a word that is none of the known ones, and say which those are."""
+    if given not in known:
+        raise InputError(f"{option} must be one of {', '.join(known)}, not {given!r}")
+
+
 def open_models(models: Sequence[str | Model], model_options: dict[str, Any]) -> list[Opened]:
     """Models by name, without their weights, beside those that are open already; options are for the former."""
     if model_options and not any(isinstance(model, str) for model in models):

@@ -19,7 +19,7 @@ from howsure.studies.grounding.prompts import asks_for_thousandths, fill
 from howsure.studies.grounding.reading.data import read_items
 from howsure.studies.grounding.reading.users import parse_users
 from howsure.studies.grounding.sight_check import check_sight
-from howsure.studies.pairs import Opened, check_seed, open_models, seed_of
+from howsure.studies.pairs import Opened, check_choice, check_seed, open_models, seed_of
 
 PathLike = str | os.PathLike[str]
 
@@ -103,9 +103,9 @@ def prepare(
 ) -> Prepared:
     """Check options and data, and open the model without its weights."""
     _check_numbers(delta, max_new_tokens, max_pixels, samples, temperature, batch_size)
-    _check_choice("--parser", parser, PARSERS)
+    check_choice("--parser", parser, PARSERS)
     if frame is not None:
-        _check_choice("--frame", frame, list(FRAMES))
+        check_choice("--frame", frame, list(FRAMES))
     wanted = parse_users(users)
     opened = _open(model, max_pixels, model_options)
     items = read_items(
@@ -167,11 +167,6 @@ def _check_numbers(
         raise InputError(f"--temperature must be above 0 for answers that are drawn, not {temperature}")
     if batch_size is not None and batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, not {batch_size}")
-
-
-def _check_choice(option: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        raise InputError(f"{option} must be one of {', '.join(known)}, not {given!r}")
 
 
 def _open(model: str | Model, max_pixels: int | None, model_options: dict[str, Any]) -> Opened:

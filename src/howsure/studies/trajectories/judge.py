@@ -16,6 +16,7 @@ import numpy as np
 
 from howsure.errors import InputError
 from howsure.measures import Interval, Ranking, rank_failures
+from howsure.studies.pairs import check_choice
 from howsure.studies.trajectories.breakdown import DETECTORS, Detection, Watched, detect
 from howsure.studies.trajectories.intervention import MOST_COST, Policy, check_names, replay
 from howsure.studies.trajectories.learned import CrossValidated, cross_validate
@@ -53,10 +54,8 @@ class Judging(msgspec.Struct, frozen=True):
 
     def check(self) -> None:
         """Refuse before the work what would fail after it."""
-        if self.watch not in WHOSE:
-            raise InputError(f"--watch must be one of {', '.join(WHOSE)}, not {self.watch!r}")
-        if self.intervene_on not in DETECTORS:
-            raise InputError(f"--detector must be one of {', '.join(DETECTORS)}, not {self.intervene_on!r}")
+        check_choice("--watch", self.watch, tuple(WHOSE))
+        check_choice("--detector", self.intervene_on, tuple(DETECTORS))
         if not 0.0 < self.false_alarm_rate < 1.0:
             raise InputError(f"--false-alarms must lie between 0 and 1, not {self.false_alarm_rate}")
         if self.notice_turns < 0:

@@ -12,7 +12,7 @@ from howsure.errors import InputError, MissingCapability, ModelError
 from howsure.models.contract import Capability, Model
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample
 from howsure.runs.files import storage_errors, write_atomic
-from howsure.studies.pairs import check_seed, open_models
+from howsure.studies.pairs import check_choice, check_seed, open_models
 from howsure.studies.trust.elicit import Elicitor, Scored, elicitor, usual_evidence
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.judge import judge
@@ -128,7 +128,7 @@ def prepare(
     _check_numbers(episodes, max_steps, top_logprobs, max_tokens, temperature)
     if vocab_size is not None and vocab_size <= 21:
         raise InputError(f"--vocab-size is how many tokens the model knows, which are more than {vocab_size}")
-    _check_choice("--act", act, ACTS)
+    check_choice("--act", act, ACTS)
     _check_instruction(instruction)
     place = open_world(world)
     knowledge = shipped_knowledge(place.name) if grounding is None else read_knowledge(os.fspath(grounding))
@@ -148,7 +148,7 @@ def prepare(
         temperature=temperature,
     )
     usual_clock = "world" if asked_for == "scored" and not opened.remote else "real"
-    _check_choice("--clock", clock or usual_clock, CLOCKS)
+    check_choice("--clock", clock or usual_clock, CLOCKS)
     options: dict[str, Any] = {
         "evidence": asked_for,
         "instruction": instruction,
@@ -195,11 +195,6 @@ def _check_instruction(instruction: str | None) -> None:
         raise InputError("--instruction is no UTF-8, which a model could not read: write it as UTF-8")
 
 
-def _check_choice(option: str, given: str, known: Sequence[str]) -> None:
-    if given not in known:
-        raise InputError(f"{option} must be {' or '.join(known)}, not {given!r}")
-
-
 def _check_no_leak(knowledge: Sequence[str], instruction: str | None, source: PathLike | None) -> None:
     leaks = [one for one in knowledge if repeats(one, [instruction])]
     if leaks:
@@ -216,7 +211,7 @@ def _view(view: str | None, model: Model, evidence: str) -> str:
     if view is None:
         # A server may have a model with eyes behind it, or not: it has to be said.
         return "image" if sees and not model.name.startswith("openai:") else "text"
-    _check_choice("--view", view, VIEWS)
+    check_choice("--view", view, VIEWS)
     if view != "text" and not sees:
         raise MissingCapability(
             f"--view {view} needs a model that sees, and {model.name!r} reads text only: --view text"

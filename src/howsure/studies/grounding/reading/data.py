@@ -47,6 +47,7 @@ from howsure.studies.grounding.reading.sources import (
     find_files,
     read_source,
 )
+from howsure.studies.pairs import check_choice
 
 PathLike = str | os.PathLike[str]
 LISTED = 10
@@ -100,16 +101,15 @@ def options(
 ) -> How:
     order = _one_of("--boxes", boxes, ORDERS)
     units = _one_of("--box-units", box_units, UNITS)
-    if parser not in PARSERS:
-        raise InputError(f"--parser must be one of {', '.join(PARSERS)}, not {parser!r}")
+    check_choice("--parser", parser, tuple(PARSERS))
     if max_samples is not None and max_samples < 1:
         raise InputError(f"--max-samples must be at least 1, not {max_samples}")
     return How(users, image_root, order, units, parser, skip_bad, max_samples)
 
 
 def _one_of(option: str, given: str | None, known: tuple[Any, ...]) -> Any:
-    if given is not None and given not in known:
-        raise InputError(f"{option} must be one of {', '.join(known)}, not {given!r}")
+    if given is not None:
+        check_choice(option, given, known)
     return given
 
 
