@@ -25,11 +25,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.local: $(DEPS) | $(VENV)/bin/python
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[local,grid,gui]"
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[local,grid,gui,web]"
 	touch $@
 
 $(VENV)/.dev: $(DEPS) | $(VENV)/bin/python
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[local,grid,gui,gemini,dev]"
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[local,grid,gui,gemini,web,dev]"
 	@# KenLM comes as source only. Without a C++ compiler the tests that hold ours against it are left out, and say so.
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[kenlm]" || echo "kenlm could not be built here"
 	touch $@ $(VENV)/.local

@@ -1,0 +1,313 @@
+"""Plots as SVG: lines, bands, points and bars over two axes, with a table of the same numbers below.
+
+Drawn by hand, since what is wanted is found in no library at once: no script and no style of its own, so that a page
+can forbid both; colours that follow the page, light, dark and printed; text that stays text; and small enough that a
+report holds a dozen. Series differ in colour, dash and shape, so that none of the three is needed to tell them apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeGuard
+
+import htpy as h
+from htpy import Element, Node
+
+from howsure.report.pages.axes import Axis, Scale
+from howsure.report.pages.parts import data_table
+from howsure.report.text import shortened
+
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 10.0, 44.0
+MOST_SERIES = 6
+LABEL_CHARACTERS = 48
+TIP_CHARACTERS = 300
+
+Values = Sequence[float | None]
+
+
+class _Legend(NamedTuple):
+    label: str
+    series: int
+    kind: str
+
+
+class Chart:
+    """A plot in the making; `figure` is the finished one."""
+
+    def __init__(self, title: str, x: Axis, y: Axis, *, width: int = 560, height: int = 280) -> None:
+        self.title = title
+        self._x, self._y = x, y
+        self.width, self.height = width, height
+        self._drawn: list[Any] = []
+        self._xs: list[float] = []
+        self._ys: list[float] = []
+        self._legend: list[_Legend] = []
+        self._not_drawn = 0
+
+    # -- what there is to see ------------------------------------------------------------------------------------------
+
+    def line(
+        self, xs: Values, ys: Values, label: str = "", series: int = 0, *, step: bool = False, thin: bool = False
+    ) -> Chart:
+        """A line, broken where a value is missing."""
+        pairs = self._seen(xs, ys)
+        self._name(label, series, "line")
+        kind = "line thin" if thin else "line"
+        self._drawn.append(lambda x, y: h.path(class_=f"{kind} s{series}", d=_path(pairs, x, y, step)))
+        return self
+
+    def band(self, xs: Values, lows: Values, highs: Values, series: int = 0) -> Chart:
+        """The room between two lines; where either is missing there is none."""
+        rows = [(a, b, c) for a, b, c in zip(xs, lows, highs, strict=True) if _finite(a) and _finite(b) and _finite(c)]
+        self._xs += [row[0] for row in rows]
+        self._ys += [value for row in rows for value in row[1:]]
+
+        def draw(x: Scale, y: Scale) -> Element:
+            there = [(x(a), y(high)) for a, _, high in rows]
+            back = [(x(a), y(low)) for a, low, _ in reversed(rows)]
+            return h.path(class_=f"band s{series}", d=_joined(there + back) + "Z" if rows else "")
+
+        self._drawn.append(draw)
+        return self
+
+    def points(
+        self,
+        xs: Values,
+        ys: Values,
+        label: str = "",
+        series: int = 0,
+        *,
+        tips: Sequence[str] | None = None,
+        links: Sequence[str | None] | None = None,
+    ) -> Chart:
+        """A mark for each pair; `tips` tell more when pointed at, `links` lead somewhere."""
+        pairs = self._seen(xs, ys)
+        self._name(label, series, "point")
+
+        def draw(x: Scale, y: Scale) -> Node:
+            return [
+                _linked(
+                    _mark(x(a), y(b), series, None if tips is None else tips[place]),
+                    None if links is None else links[place],
+                )
+                for place, (a, b) in enumerate(pairs)
+                if a is not None and b is not None and x.shows(a) and y.shows(b)
+            ]
+
+        self._drawn.append(draw)
+        return self
+
+    def bars(
+        self,
+        lefts: Sequence[float],
+        rights: Sequence[float],
+        tops: Values,
+        label: str = "",
+        series: int = 0,
+        *,
+        bottoms: Sequence[float] | None = None,
+        tips: Sequence[str] | None = None,
+    ) -> Chart:
+        """Upright bars from `bottoms` (0) to `tops`."""
+        floors = [0.0] * len(lefts) if bottoms is None else list(bottoms)
+        rows = [
+            row for row in zip(lefts, rights, floors, tops, _tips(tips, len(lefts)), strict=True) if _finite(row[3])
+        ]
+        self._not_drawn += len(lefts) - len(rows)
+        self._xs += [value for row in rows for value in row[:2]]
+        self._ys += [value for row in rows for value in row[2:4] if value is not None]
+        self._name(label, series, "bar")
+        self._drawn.append(lambda x, y: [_bar(x, y, row, series) for row in rows])
+        return self
+
+    def whiskers(self, xs: Values, lows: Values, highs: Values, series: int = 0) -> Chart:
+        """An upright interval at each x."""
+        rows = [row for row in zip(xs, lows, highs, strict=True) if all(map(_finite, row))]
+        self._xs += [row[0] for row in rows if row[0] is not None]
+        self._ys += [value for row in rows for value in row[1:] if value is not None]
+        self._drawn.append(lambda x, y: [_whisker(x, y, row, series) for row in rows])
+        return self
+
+    def level(self, value: float, label: str = "") -> Chart:
+        """A level line to compare with."""
+        self._ys.append(value)
+
+        def draw(x: Scale, y: Scale) -> Node:
+            at = y(value)
+            return [
+                h.path(class_="rule", d=f"M{px(LEFT)} {px(at)}H{px(self.width - RIGHT)}"),
+                _text(self.width - RIGHT - 2, at - 4, label, "end") if label else None,
+            ]
+
+        self._drawn.append(draw)
+        return self
+
+    def upright(self, value: float, label: str = "") -> Chart:
+        """An upright line at a place of the x axis."""
+        self._xs.append(value)
+
+        def draw(x: Scale, y: Scale) -> Node:
+            at = x(value)
+            anchor, shift = ("end", -4) if at > (LEFT + self.width) * 0.6 else ("start", 4)
+            return [
+                h.path(class_="rule", d=f"M{px(at)} {px(TOP)}V{px(self.height - BOTTOM)}"),
+                _text(at + shift, TOP + 11, label, anchor) if label else None,
+            ]
+
+        self._drawn.append(draw)
+        return self
+
+    def diagonal(self) -> Chart:
+        """From corner to corner: what is expected on both axes alike."""
+        self._drawn.append(
+            lambda x, y: h.path(class_="rule", d=f"M{px(x(x.low))} {px(y(y.low))}L{px(x(x.high))} {px(y(y.high))}")
+        )
+        return self
+
+    # -- finished ------------------------------------------------------------------------------------------------------
+
+    def figure(self, caption: Node, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> Element:
+        """The plot with its caption, its legend, and its numbers as a table for those who cannot see it."""
+        x = Scale(self._x, self._xs, LEFT, self.width - RIGHT, 8)
+        y = Scale(self._y, self._ys, self.height - BOTTOM, TOP, 5)
+        left_out = f"{self._not_drawn:,} without a value are not drawn." if self._not_drawn else ""
+        return h.figure(class_="plot")[
+            h.figcaption[h.strong[self.title], " ", caption, " " if left_out else None, left_out],
+            h.svg(
+                {
+                    "viewBox": f"0 0 {self.width} {self.height}",
+                    "aria-label": f"{self.title}: the table below has the numbers",
+                },
+                role="img",
+                width=str(self.width),
+                height=str(self.height),
+            )[self._frame(x, y), [draw(x, y) for draw in self._drawn]],
+            self._legend_node(),
+            data_table("The numbers of this plot", headers, rows),
+        ]
+
+    def _frame(self, x: Scale, y: Scale) -> Node:
+        right, floor = self.width - RIGHT, self.height - BOTTOM
+        return [
+            [h.path(class_="grid", d=f"M{px(LEFT)} {px(y(value))}H{px(right)}") for value, _ in y.ticks],
+            [_text(LEFT - 7, y(value) + 4, words, "end") for value, words in y.ticks],
+            [h.path(class_="tick", d=f"M{px(x(value))} {px(floor)}v4") for value, _ in x.ticks],
+            [_text(x(value), floor + 17, words, "middle") for value, words in x.ticks],
+            h.path(class_="axis", d=f"M{px(LEFT)} {px(floor)}H{px(right)}"),
+            _text((LEFT + right) / 2, self.height - 7, self._x.label, "middle", "label"),
+            h.text(
+                {"text-anchor": "middle", "transform": f"translate(13 {px((TOP + floor) / 2)}) rotate(-90)"},
+                class_="label",
+            )[shortened(self._y.label, LABEL_CHARACTERS)],
+        ]
+
+    def _legend_node(self) -> Node:
+        if not self._legend:
+            return None
+        return h.ul(class_="legend")[
+            [
+                h.li[
+                    h.svg({"viewBox": "0 0 26 12", "aria-hidden": "true"}, width="26", height="12")[_sample(entry)],
+                    shortened(entry.label, LABEL_CHARACTERS),
+                ]
+                for entry in self._legend
+            ]
+        ]
+
+    def _name(self, label: str, series: int, kind: str) -> None:
+        if label:
+            self._legend.append(_Legend(label, series % MOST_SERIES, kind))
+
+    def _seen(self, xs: Values, ys: Values) -> list[tuple[float | None, float | None]]:
+        """Pairs, None where one is missing; those that there are decide how far the axes go."""
+        pairs = list(zip(xs, ys, strict=True))
+        known = [(a, b) for a, b in pairs if _finite(a) and _finite(b)]
+        self._not_drawn += len(pairs) - len(known)
+        self._xs += [a for a, _ in known if a is not None]
+        self._ys += [b for _, b in known if b is not None]
+        return [(a, b) if _finite(a) and _finite(b) else (None, None) for a, b in pairs]
+
+
+# -- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def _path(pairs: Sequence[tuple[float | None, float | None]], x: Scale, y: Scale, step: bool) -> str:
+    parts, pen_down = [], False
+    for a, b in pairs:
+        if a is None or b is None or not (x.shows(a) and y.shows(b)):
+            pen_down = False
+            continue
+        if not pen_down:
+            parts.append(f"M{px(x(a))} {px(y(b))}")
+        else:
+            parts.append(f"H{px(x(a))}V{px(y(b))}" if step else f"L{px(x(a))} {px(y(b))}")
+        pen_down = True
+    return "".join(parts)
+
+
+def _joined(places: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{px(a)} {px(b)}" for a, b in places)
+
+
+def _mark(at_x: float, at_y: float, series: int, tip: str | None) -> Element:
+    """A disc, a square, a diamond or a triangle, by series."""
+    shape = series % 4
+    words = h.title[shortened(tip, TIP_CHARACTERS)] if tip else None
+    kind = f"point s{series % MOST_SERIES}"
+    if shape == 0:
+        return h.circle(class_=kind, cx=px(at_x), cy=px(at_y), r="3.6")[words]
+    outlines = {
+        1: [(-3.3, -3.3), (3.3, -3.3), (3.3, 3.3), (-3.3, 3.3)],
+        2: [(0, -4.6), (4.6, 0), (0, 4.6), (-4.6, 0)],
+        3: [(0, -4.4), (4.2, 3.4), (-4.2, 3.4)],
+    }
+    corners = [(at_x + a, at_y + b) for a, b in outlines[shape]]
+    return h.path(class_=kind, d=_joined(corners) + "Z")[words]
+
+
+def _linked(mark: Element, link: str | None) -> Element:
+    return mark if link is None else h.a(href=link)[mark]
+
+
+def _bar(x: Scale, y: Scale, row: Sequence[Any], series: int) -> Element:
+    left, right, bottom, top, tip = row
+    high, low = sorted((y(top), y(bottom)))
+    width = max(x(right) - x(left) - 1, 1.0)
+    words = h.title[shortened(tip, TIP_CHARACTERS)] if tip else None
+    return h.rect(
+        class_=f"bar s{series % MOST_SERIES}", x=px(x(left)), y=px(high), width=px(width), height=px(max(low - high, 0))
+    )[words]
+
+
+def _whisker(x: Scale, y: Scale, row: Sequence[Any], series: int) -> Element:
+    at, low, high = x(row[0]), y(row[1]), y(row[2])
+    ends = f"M{px(at - 4)} {px(low)}h8M{px(at - 4)} {px(high)}h8"
+    return h.path(class_=f"whisker s{series % MOST_SERIES}", d=f"M{px(at)} {px(low)}V{px(high)}{ends}")
+
+
+def _sample(entry: _Legend) -> Element:
+    if entry.kind == "line":
+        return h.path(class_=f"line s{entry.series}", d="M1 6H25")
+    if entry.kind == "bar":
+        return h.rect(class_=f"bar s{entry.series}", x="6", y="1", width="14", height="10")
+    return _mark(13, 6, entry.series, None)
+
+
+def _text(at_x: float, at_y: float, words: str, anchor: str, kind: str = "") -> Element:
+    return h.text({"text-anchor": anchor}, class_=kind or None, x=px(at_x), y=px(at_y))[
+        shortened(words, LABEL_CHARACTERS)
+    ]
+
+
+def _tips(tips: Sequence[str] | None, count: int) -> Sequence[str | None]:
+    return [None] * count if tips is None else tips
+
+
+def _finite(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
+def px(value: float) -> str:
+    """A coordinate: a tenth of a pixel is enough."""
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,112 @@
+"""The samples of a run as a table of plain values, small enough to hold a hundred thousand of them.
+
+A study says which columns it has and makes one row of a sample; everything on a page but the page of a single sample
+is made of these rows and the summary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["number", "text", "flag", "word"]
+MOST_TEXT = 4_000
+"""Characters of a text that a table keeps; the page of the sample has the rest."""
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+class Column(NamedTuple):
+    """One column: `number` (None where missing), `text`, `flag` (yes, no, None), `word` (one of a few)."""
+
+    name: str
+    label: str
+    kind: Kind
+    unit: str = ""
+    digits: int = 3
+    help: str = ""
+    """What it means, for somebody who sees it for the first time."""
+
+
+ID = Column("id", "sample", "text", help="The name of the sample in the data.")
+REASON = Column("reason", "missing because", "word", help="Why there is no value; empty where there is one.")
+
+
+class Place(NamedTuple):
+    """Where the line of a sample lies in samples.jsonl, in bytes."""
+
+    offset: int
+    length: int
+
+
+class Table:
+    """Rows in the order in which they were written. Names that begin with `_` hold what plots need, and are no
+    columns for people."""
+
+    def __init__(self, columns: Iterable[Column]) -> None:
+        self.columns = {column.name: column for column in columns}
+        self.keys: list[str] = []
+        self.places: list[Place] = []
+        self._values: dict[str, list[Any]] = {name: [] for name in self.columns}
+        self._numbers: dict[str, NDArray[np.float64]] = {}
+        self._rows: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def append(self, sample_id: str, place: Place, row: Mapping[str, Any]) -> None:
+        for name in row:
+            if name not in self._values:
+                self._values[name] = [None] * len(self.keys)
+        for name, values in self._values.items():
+            column = self.columns.get(name)
+            values.append(row.get(name) if column is None else _clean(row.get(name), column.kind))
+        key = key_of(sample_id)
+        self._rows[key] = len(self.keys)
+        self.keys.append(key)
+        self.places.append(place)
+
+    def values(self, name: str) -> list[Any]:
+        """A column, None where a row has nothing; a name that no row has is a column of None."""
+        return self._values.get(name) or [None] * len(self)
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column of numbers or flags, NaN where missing."""
+        known = self._numbers.get(name)
+        if known is None or len(known) != len(self):
+            known = np.array([math.nan if value is None else float(value) for value in self.values(name)])
+            self._numbers[name] = known
+        return known
+
+    def row_of(self, key: str) -> int | None:
+        return self._rows.get(key)
+
+    def row(self, place: int) -> dict[str, Any]:
+        return {name: values[place] for name, values in self._values.items()}
+
+    def in_order(self) -> NDArray[np.intp]:
+        """Places of the rows in the order of the data."""
+        return np.argsort(self.numbers("_index"), kind="stable")
+
+
+def key_of(sample_id: str) -> str:
+    """A sample's name in an address: its id where that is short and plain, and otherwise its digest."""
+    if _PLAIN_KEY.fullmatch(sample_id):
+        return sample_id
+    return "~" + hashlib.sha256(sample_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _clean(value: Any, kind: Kind) -> Any:
+    """A value of the column's kind, or None: what stands in a file may be anything."""
+    if kind == "number":
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return value if is_number and abs(value) < 1e300 else None  # also false for NaN
+    if kind == "flag":
+        return value if isinstance(value, bool) else None
+    return value[:MOST_TEXT] if isinstance(value, str) else None

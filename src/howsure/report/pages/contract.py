@@ -1,0 +1,91 @@
+"""What a study gives to have pages: columns, a row for each sample, plots, samples worth a look, a page for a sample.
+
+A study's module in this folder offers the five names of `Pages`. Nothing in a run folder is trusted: a part that
+cannot be made of what the files hold becomes a sentence in its place (`guarded`), and the other parts stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from htpy import Node
+
+from howsure.errors import HowsureError
+from howsure.report.pages.columns import ID, REASON, Column
+from howsure.runs import Sample
+
+if TYPE_CHECKING:
+    from howsure.report.pages.material import Material
+
+HOMES = {name: f"howsure.report.pages.{name}" for name in ("mcq", "perplexity", "trajectories", "trust", "grounding")}
+PLAIN = "howsure.report.pages.plain"
+CANNOT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, HowsureError)
+"""What code meets in a file that does not hold what it should."""
+
+
+class Section(NamedTuple):
+    """A part of a page: a heading, a sentence or two about what is seen, and the thing itself."""
+
+    title: str
+    lead: str
+    body: Node
+    anchor: str = ""
+
+
+class Card(NamedTuple):
+    """A sample worth a look: how sure the model was and what came of it in a few words, and what is to be seen."""
+
+    key: str
+    title: str
+    verdict: str
+    right: bool
+    body: Node
+
+
+class Picks(NamedTuple):
+    """The two kinds of sample that a person should look at first, the most telling at the top of each."""
+
+    surely_wrong: Sequence[Card]
+    doubtfully_right: Sequence[Card]
+    surely_words: str = "Wrong, and the model was sure: these are what confidence does not protect from."
+    doubtfully_words: str = "Right, and the model doubted: these would be lost by asking again when it is unsure."
+    titles: tuple[str, str] = ("Surely wrong", "Doubtfully right")
+    nothing: str = ""
+    """Why there are none, where there are none."""
+
+
+class Pages(Protocol):
+    """The module of a study."""
+
+    COLUMNS: tuple[Column, ...]
+
+    def row(self, sample: Sample) -> dict[str, Any]: ...
+
+    def sections(self, material: Material) -> list[Section]: ...
+
+    def picks(self, material: Material, most: int) -> Picks | None: ...
+
+    def about(self, sample: Sample, material: Material) -> list[Section]: ...
+
+
+def pages_of(study: str) -> Any:
+    """The module that makes the pages of a study; a plain one for a study that nobody knows here."""
+    return import_module(HOMES.get(study, PLAIN))
+
+
+def columns_of(pages: Any) -> tuple[Column, ...]:
+    """A study's columns between those that every study has."""
+    return (ID, *pages.COLUMNS, REASON)
+
+
+Made = TypeVar("Made")
+
+
+def guarded(make: Callable[[], Made], otherwise: Callable[[str], Made]) -> Made:
+    """What `make` gives, or what stands in its place where the files do not hold what it needs."""
+    try:
+        return make()
+    except CANNOT as error:
+        return otherwise(f"{type(error).__name__}: {error}")

@@ -1,0 +1,86 @@
+"""Values by name, one below the other: a dot for the value, a line for its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import htpy as h
+from htpy import Element, Node
+
+from howsure.report.pages.axes import Axis, Scale
+from howsure.report.pages.chart import px
+from howsure.report.pages.parts import data_table
+from howsure.report.text import shortened
+
+ROW_PX, TOP_PX, FOOT_PX, NAMES_PX, WIDTH_PX, NOTE_PX = 24.0, 6.0, 40.0, 190.0, 620.0, 90.0
+NAME_CHARACTERS = 28
+SHOWN_ROWS = 30
+
+
+class Named(NamedTuple):
+    """One row: a name, a value with the ends of its interval where they are known, and a word at the right."""
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+def dots(
+    title: str, caption: Node, axis: Axis, rows: Sequence[Named], *, level: tuple[float, str] | None = None
+) -> Element:
+    """All rows as one plot; `level` is an upright line to compare with and its name."""
+    shown = rows[:SHOWN_ROWS]
+    height = TOP_PX + ROW_PX * max(len(shown), 1) + FOOT_PX
+    known = [value for row in shown for value in (row.value, row.low, row.high) if value is not None]
+    x = Scale(axis, known + ([level[0]] if level else []), NAMES_PX, WIDTH_PX - NOTE_PX, 5)
+    more = f" The first {SHOWN_ROWS} of {len(rows):,} are drawn." if len(rows) > SHOWN_ROWS else ""
+    return h.figure(class_="plot")[
+        h.figcaption[h.strong[title], " ", caption, more],
+        h.svg(
+            {"viewBox": f"0 0 {px(WIDTH_PX)} {px(height)}", "aria-label": f"{title}: the table below has the numbers"},
+            role="img",
+            width=px(WIDTH_PX),
+            height=px(height),
+        )[_frame(x, axis, height, level), [_row(row, place, x) for place, row in enumerate(shown)]],
+        data_table(
+            "The numbers of this plot",
+            ["", axis.label, "low", "high", ""],
+            [(row.name, row.value, row.low, row.high, row.note) for row in rows],
+        ),
+    ]
+
+
+def _frame(x: Scale, axis: Axis, height: float, level: tuple[float, str] | None) -> Node:
+    floor = height - FOOT_PX
+    rule = None
+    if level is not None:
+        rule = [
+            h.path(class_="rule", d=f"M{px(x(level[0]))} {px(TOP_PX)}V{px(floor)}"),
+            _text(WIDTH_PX - NOTE_PX + 8, floor + 4, level[1], "start"),
+        ]
+    return [
+        [h.path(class_="grid", d=f"M{px(x(value))} {px(TOP_PX)}V{px(floor)}") for value, _ in x.ticks],
+        [_text(x(value), floor + 15, words, "middle") for value, words in x.ticks],
+        _text((NAMES_PX + WIDTH_PX - NOTE_PX) / 2, height - 6, axis.label, "middle", "label"),
+        rule,
+    ]
+
+
+def _row(row: Named, place: int, x: Scale) -> Node:
+    at = TOP_PX + ROW_PX * (place + 0.5)
+    parts: list[Node] = [_text(NAMES_PX - 10, at + 4, shortened(row.name, NAME_CHARACTERS), "end", "label")]
+    if row.low is not None and row.high is not None:
+        parts.append(h.path(class_="whisker s0", d=f"M{px(x(row.low))} {px(at)}H{px(x(row.high))}"))
+    if row.value is None:
+        parts.append(_text(NAMES_PX + 4, at + 4, "no value", "start"))
+    else:
+        parts.append(h.circle(class_="point s0", cx=px(x(row.value)), cy=px(at), r="4.5"))
+    parts.append(_text(WIDTH_PX - NOTE_PX + 8, at + 4, row.note, "start"))
+    return parts
+
+
+def _text(at_x: float, at_y: float, words: str, anchor: str, kind: str = "") -> Element:
+    return h.text({"text-anchor": anchor}, class_=kind or None, x=px(at_x), y=px(at_y))[shortened(words, 48)]

@@ -1,0 +1,120 @@
+"""`report.html`: a run, or several, in one file that opens anywhere and needs nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import htpy as h
+from htpy import Element, Node
+
+from howsure._version import __version__
+from howsure.report.pages.contract import Section, guarded
+from howsure.report.pages.material import Embedded, Material
+from howsure.report.pages.parts import facts, notice, picks, section, tiles, words
+from howsure.report.pages.shell import standalone
+from howsure.runs.files import write_atomic
+
+NAME = "report.html"
+MOST_BYTES = 6_000_000
+PICTURE_BYTES = 4_500_000
+PICKS = 5
+
+RunFolder = str | os.PathLike[str]
+
+
+def write_report(folder: RunFolder) -> Path:
+    """The report of one run, into its folder."""
+    path = Path(folder) / NAME
+    write_atomic(path, report_of([folder]).encode("utf-8", "replace"))
+    return path
+
+
+def report_of(folders: Sequence[RunFolder]) -> str:
+    """One page for one run or more, one after the other."""
+    share = PICTURE_BYTES // max(len(folders), 1)
+    materials = [Material(folder, Embedded(Path(folder), share)) for folder in folders]
+    title = " and ".join(title_of(one) for one in materials[:2]) + (" and more" if len(materials) > 2 else "")
+    return standalone(title, [h.main[[whole(one) for one in materials]], footer()])
+
+
+def whole(material: Material) -> Element:
+    """Everything that a report says of a run."""
+    return h.article(class_="run")[header(material), overview(material), [section(one) for one in parts(material)]]
+
+
+def title_of(material: Material) -> str:
+    identity = material.run.manifest.identity
+    return f"{identity.study}: {words(identity.model.get('name'), 80)}"
+
+
+def header(material: Material) -> Element:
+    manifest = material.run.manifest
+    return h.header[
+        h.h1[title_of(material)],
+        facts(
+            {
+                "data": words(manifest.source, 300),
+                "run": words(material.folder, 300),
+                "status": material.status
+                if material.status == "finished"
+                else f"{material.status}: not all is here yet",
+                "started": f"{words(manifest.started[:19].replace('T', ' '))} UTC",
+                "error": manifest.error,
+            }
+        ),
+    ]
+
+
+def overview(material: Material) -> Node:
+    """Headline figures and what a reader of them must know."""
+    summary = material.summary
+    if material.summary_problem:
+        return notice(material.summary_problem)
+    if summary is None:
+        return notice(_not_finished(material))
+    return guarded(lambda: _figures(summary), lambda why: notice(f"summary.json does not hold what it should: {why}"))
+
+
+def _not_finished(material: Material) -> str:
+    here, wanted = len(material.table), material.run.manifest.items
+    return f"This run is not finished: {here:,} of {wanted:,} samples are here, and there are no figures yet."
+
+
+def _figures(summary: dict[str, Any]) -> Node:
+    notes = summary["notes"]
+    return [
+        tiles(summary),
+        h.ul(class_="notes")[[h.li[words(note, 2_000)] for note in notes]] if notes else None,
+    ]
+
+
+def parts(material: Material) -> list[Section]:
+    """The samples worth a look, then the plots; what cannot be made says so in its place."""
+    return [_worth_a_look(material), *_plots(material)]
+
+
+def _worth_a_look(material: Material) -> Section:
+    title = "Worth a look"
+    lead = "Where confidence and truth part ways: the surest of what is wrong, and the least sure of what is right."
+
+    def make() -> Section:
+        found = material.pages.picks(material, PICKS)
+        if found is None:
+            return Section(title, "", h.p(class_="quiet")["This study has no right and wrong."])
+        return Section(title, lead, picks(found, material.links), "look")
+
+    return guarded(make, lambda why: Section(title, "", notice(f"the samples do not hold what is needed: {why}")))
+
+
+def _plots(material: Material) -> list[Section]:
+    return guarded(
+        lambda: material.pages.sections(material),
+        lambda why: [Section("Plots", "", notice(f"the files of this run do not hold what is needed: {why}"))],
+    )
+
+
+def footer() -> Element:
+    return h.footer[h.p(class_="quiet")[f"Made by howsure {__version__}."]]

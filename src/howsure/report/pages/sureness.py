@@ -1,0 +1,102 @@
+"""Plots that several studies share: confidence against what was right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from htpy import Element
+from numpy.typing import NDArray
+
+from howsure.report.pages.axes import Axis
+from howsure.report.pages.chart import Chart
+from howsure.report.text import percent
+
+Floats = NDArray[np.float64]
+HISTOGRAM_BINS = 24
+
+
+def reliability(calibration: dict[str, Any], what: str = "answers") -> Element:
+    """Of the answers given with so much confidence, how many are right? `calibration` is that of a summary."""
+    bins = calibration["reliability_bins"]
+    chart = Chart(
+        "Is it as sure as it is right?", Axis("confidence", 0, 1, percent=True), Axis("right", 0, 1, percent=True)
+    )
+    chart.diagonal()
+    tips = [
+        f"{row['count']} {what}, confidence {percent(row['mean_confidence'])}, right {percent(row['accuracy'])}"
+        for row in bins
+    ]
+    chart.bars(
+        [row["low"] for row in bins], [row["high"] for row in bins], [row["accuracy"] for row in bins], tips=tips
+    )
+    chart.points(
+        [row["mean_confidence"] for row in bins], [row["accuracy"] for row in bins], "mean of a bar", 1, tips=tips
+    )
+    surplus = calibration["overconfidence"]
+    words = "surer than right" if surplus > 0 else "less sure than right"
+    return chart.figure(
+        f"On the dashed line confidence would be deserved; bars below it are overconfident. On average "
+        f"{percent(abs(surplus))} {words}.",
+        ["from", "to", "mean confidence", "share right", what],
+        [(row["low"], row["high"], row["mean_confidence"], row["accuracy"], row["count"]) for row in bins],
+    )
+
+
+def risk_coverage(selective: dict[str, Any], what: str = "answers") -> Element:
+    """What is gained by leaving out the least sure."""
+    curve = selective["risk_coverage"]
+    coverage, risk = curve["coverage"], curve["risk"]
+    chart = Chart(
+        "What if it kept silent when unsure?",
+        Axis(f"{what} kept, the surest first", 0, 1, percent=True),
+        Axis("wrong among those kept", 0, None, percent=True),
+    )
+    chart.line(coverage, risk, "by its confidence")
+    chart.level(risk[-1], "if kept at random")
+    auroc = selective.get("auroc")
+    ranking = "" if auroc is None else f" AUROC {auroc:.2f}: the chance that a right one is surer than a wrong one."
+    return chart.figure(
+        "A line that starts low means that the surest answers are rarely wrong; a flat one, that confidence tells "
+        f"nothing.{ranking}",
+        ["share kept", "share wrong among them"],
+        list(zip(coverage, risk, strict=True)),
+    )
+
+
+def histogram_by_outcome(
+    title: str,
+    caption: str,
+    label: str,
+    values: Floats,
+    right: Floats,
+    names: tuple[str, str] = ("right", "wrong"),
+    *,
+    low: float | None = None,
+) -> Element:
+    """How values lie among right and wrong, one above the other; `right` is 1, 0, or NaN where not known."""
+    known = np.isfinite(values) & np.isfinite(right)
+    chart = Chart(title, Axis(label, low), Axis("samples", 0, whole=True))
+    if not known.any():
+        return chart.figure("There is nothing to show.", [], [])
+    edges = np.histogram_bin_edges(values[known], bins=HISTOGRAM_BINS)
+    good = np.histogram(values[known & (right == 1)], edges)[0]
+    bad = np.histogram(values[known & (right == 0)], edges)[0]
+    lefts, rights = edges[:-1].tolist(), edges[1:].tolist()
+    tips = [f"{g} {names[0]}, {b} {names[1]}" for g, b in zip(good.tolist(), bad.tolist(), strict=True)]
+    chart.bars(lefts, rights, good.astype(float).tolist(), names[0], 0, tips=tips)
+    chart.bars(
+        lefts, rights, (good + bad).astype(float).tolist(), names[1], 1, bottoms=good.astype(float).tolist(), tips=tips
+    )
+    return chart.figure(
+        caption, ["from", "to", *names], list(zip(lefts, rights, good.tolist(), bad.tolist(), strict=True))
+    )
+
+
+def extremes(confidence: Floats, right: Floats, most: int) -> tuple[list[int], list[int]]:
+    """Rows that are surely wrong and doubtfully right: the surest of the wrong, the least sure of the right."""
+    known = np.isfinite(confidence)
+    wrong, good = np.flatnonzero(known & (right == 0)), np.flatnonzero(known & (right == 1))
+    surely = wrong[np.argsort(-confidence[wrong], kind="stable")][:most]
+    doubtfully = good[np.argsort(confidence[good], kind="stable")][:most]
+    return surely.tolist(), doubtfully.tolist()

@@ -1,0 +1,114 @@
+"""A text with every token shaded by its surprisal; probability and alternatives show when one is pointed at or focused.
+
+The shades are those of the terminal. Arrow keys walk along the tokens (assets/howsure.js), so that a text is one stop
+for the Tab key and not a thousand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import htpy as h
+from htpy import Element, Node
+
+from howsure.evidence import TokenLogprobs
+from howsure.measures import nats_to_bits
+from howsure.report.surprise import SCALE_BITS
+from howsure.report.text import printable, quoted
+
+MOST_TOKENS = 2_000
+"""On one page; the rest is counted."""
+MOST_ALTERNATIVES = 5
+TOKEN_CHARACTERS = 200
+
+
+class Shade(NamedTuple):
+    """A token: its text, its surprisal (None where that is not known, infinite at probability 0), and what else was
+    likely in its place, with probabilities."""
+
+    text: str
+    bits: float | None
+    alternatives: Sequence[tuple[str, float]] = ()
+
+    @property
+    def probability(self) -> float | None:
+        return None if self.bits is None else 2.0 ** -max(self.bits, 0.0)
+
+
+def shades_of(found: TokenLogprobs) -> list[Shade]:
+    """The tokens of an evidence record."""
+    bits = nats_to_bits(0.0 - found.logprobs).tolist()
+    return [Shade(text, bits[place], _alternatives(found, place)) for place, text in enumerate(found.tokens)]
+
+
+def shaded(shades: Sequence[Shade], label: str) -> Element:
+    """The tokens one after the other; `label` says what text this is."""
+    shown = shades[:MOST_TOKENS]
+    more = len(shades) - len(shown)
+    return h.div(class_="tokens")[
+        h.p(class_="said", dir="auto", role="group", aria_label=f"{label}: arrow keys go from token to token")[
+            [_token(shade, first=place == 0) for place, shade in enumerate(shown)]
+        ],
+        h.p(class_="quiet")[f"and {more:,} more tokens"] if more else None,
+    ]
+
+
+def legend() -> Element:
+    """What the shades mean."""
+    return h.p(class_="tokens legend")[
+        "surprisal: ",
+        [[h.span(class_=f"tok u{place}")[name], " "] for place, (_, _, name) in enumerate(SCALE_BITS)],
+        h.span(class_="quiet")["a token of 1 bit had probability 1/2, one of 10 bits 1/1000"],
+    ]
+
+
+def _token(shade: Shade, *, first: bool) -> Element:
+    text = printable(shade.text[:TOKEN_CHARACTERS])
+    return h.span(class_=f"tok u{step(shade.bits)}", tabindex="0" if first else "-1")[
+        text or "∅", h.span(class_="tip", role="tooltip")[_tip(shade)]
+    ]
+
+
+def step(bits: float | None) -> str:
+    """The shade's number, `x` where nothing is known."""
+    if bits is None or math.isnan(bits):
+        return "x"
+    return str(next(place for place, (end, _, _) in enumerate(SCALE_BITS) if bits < end or math.isinf(end)))
+
+
+def _tip(shade: Shade) -> Node:
+    name = quoted(shade.text[:TOKEN_CHARACTERS])
+    if shade.bits is None:
+        return [h.strong[name], " probability not known"]
+    probability = shade.probability
+    known = "probability 0" if math.isinf(shade.bits) else f"{percent(probability)}, {shade.bits:.1f} bits"
+    return [
+        h.strong[name],
+        f" {known}",
+        h.span(class_="others")[
+            [[h.br, f"{quoted(text[:TOKEN_CHARACTERS])} {percent(value)}"] for text, value in shade.alternatives]
+        ]
+        if shade.alternatives
+        else None,
+    ]
+
+
+def percent(share: float | None) -> str:
+    """A probability, with enough digits that a small one is not 0."""
+    if share is None:
+        return "—"
+    return f"{share * 100:.1f} %" if share >= 0.001 or share == 0 else f"{share * 100:.2g} %"
+
+
+def _alternatives(found: TokenLogprobs, place: int) -> list[tuple[str, float]]:
+    if found.top is None:
+        return []
+    start, end = int(found.top.starts[place]), int(found.top.starts[place + 1])
+    listed = _sorted(zip(found.top.tokens[start:end], found.top.logprobs[start:end].tolist(), strict=True))
+    return [(text, math.exp(value)) for text, value in listed[:MOST_ALTERNATIVES]]
+
+
+def _sorted(pairs: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    return sorted(pairs, key=lambda pair: -pair[1])
