@@ -12,6 +12,7 @@ import howsure
 ROOT = Path(howsure.__file__).parent
 FLOORS = {
     "errors": 0,
+    "wiring": 0,
     "data": 0,
     "measures": 1,
     "evidence": 2,

@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from howsure import wiring
 from howsure._version import __version__
 
 if TYPE_CHECKING:
@@ -64,6 +65,12 @@ __all__ = [
     "trajectories",
     "trust",
 ]
+
+wiring.provide(
+    html="howsure.report.notebook:html_of",
+    report="howsure.report.pages.report:write_report",
+    pair_report="howsure.report.pages.report:write_pair_report",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,8 @@ HowsureError                one sentence for the user: what, where, and what to 
     ├── RunDamaged          its files cannot be read
     └── StorageError        the disk is full, or refuses to be written
 
+ReportNotWritten is a warning: the run is whole, and only the page about it is missing.
+
 The command line prints the message and leaves with `exit_code`; it shows a traceback only under --debug.
 """
 
@@ -94,3 +96,7 @@ class RunDamaged(RunError):
 
 class StorageError(RunError, OSError):
     """The disk is full, or refuses to be written."""
+
+
+class ReportNotWritten(UserWarning):
+    """A run is finished and whole, and only the page about it could not be made."""

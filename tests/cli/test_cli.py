@@ -104,6 +104,7 @@ COMMANDS = (
     "perplexity",
     "trajectories",
     "compare",
+    "report",
     "demo",
     "models",
     "runs",

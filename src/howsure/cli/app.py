@@ -6,8 +6,10 @@ import gc
 import os
 import signal
 import sys
+import warnings
+from collections.abc import Callable
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,11 +23,13 @@ from howsure.cli.mcq import mcq
 from howsure.cli.models import models
 from howsure.cli.ngram import app as ngram
 from howsure.cli.perplexity import perplexity
+from howsure.cli.report import report
 from howsure.cli.runs import runs
 from howsure.cli.show import ask, show
 from howsure.cli.theorem import theorem
 from howsure.cli.trajectories import trajectories
 from howsure.cli.trust import app as trust
+from howsure.errors import ReportNotWritten
 
 app = typer.Typer(
     name="howsure",
@@ -35,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for one in (show, ask, mcq, perplexity, trajectories, compare, demo, models, runs):
+for one in (show, ask, mcq, perplexity, trajectories, compare, report, demo, models, runs):
     app.command()(one)
 app.add_typer(trust)
 app.add_typer(grounding)
@@ -70,6 +74,7 @@ def main() -> None:
         sys.argv.remove("--debug")
         os.environ[common.DEBUG_VARIABLE] = "1"
     signal.signal(signal.SIGTERM, _interrupt)
+    warnings.showwarning = _as_remark(warnings.showwarning)
     # Importing torch and transformers makes a million objects that stay. Looking through them for garbage, again and
     # again while they come and once more at the end, takes a quarter of the time of a short command.
     gc.set_threshold(200_000, 20, 50)
@@ -77,6 +82,18 @@ def main() -> None:
         app()
     finally:
         gc.freeze()
+
+
+def _as_remark(usual: Callable[..., None]) -> Callable[..., None]:
+    """A warning of ours is one sentence to the person at the terminal; others are shown as ever."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, ReportNotWritten):
+            common.say(str(message))
+        else:
+            usual(message, category, *place, **more)
+
+    return show
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:

@@ -58,7 +58,7 @@ def print_summary(
         console.print(Text(f"note: {printable(note, one_line=True)}"))
     for line in _failures(samples):
         console.print(Text(line), style="yellow")
-    console.print(Text(f"run folder: {run.path}"))
+    console.print(Text(where_it_lies(run)))
 
 
 def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None:
@@ -91,6 +91,12 @@ def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], f
         table.add_row(summary["study"], str(coverage["items"]), coverage["text"], Text(headline), f"{seconds:.1f}")
     console.print(table)
     console.print(Text(f"run folders: {folder}"))
+
+
+def where_it_lies(run: Run) -> str:
+    """The run folder, and its page for people where there is one."""
+    page = " (report.html in it is for your browser)" if (run.path / "report.html").is_file() else ""
+    return f"run folder: {run.path}{page}"
 
 
 def _failures(samples: Sequence[Sample]) -> list[str]:

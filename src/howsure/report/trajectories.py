@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import keep_whole, plain_table
+from howsure.report.tables import keep_whole, plain_table, where_it_lies
 from howsure.report.text import counted, percent, printable, shortened
 from howsure.runs import Run
 from howsure.studies.trajectories.table import RUNS
@@ -52,7 +52,7 @@ def print_trajectories(console: Console, summary: dict[str, Any], document: dict
     _more(console, len(summary["notes"]) - SHOWN_NOTES, "note")
     print_problems(console, summary)
     if run is not None:
-        _line(console, f"run folder: {run.path}")
+        _line(console, where_it_lies(run))
     _line(console, "=" * WIDTH)
 
 

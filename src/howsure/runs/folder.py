@@ -11,6 +11,7 @@ import datetime
 import os
 import platform
 import socket
+import warnings
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from howsure.errors import HowsureError, InputError, MissingExtra, RunDamaged, RunLocked, RunMismatch
+from howsure import wiring
+from howsure.errors import (
+    HowsureError,
+    InputError,
+    MissingExtra,
+    ReportNotWritten,
+    RunDamaged,
+    RunLocked,
+    RunMismatch,
+)
 from howsure.runs.files import Appender, storage_errors, to_json, write_atomic
 from howsure.runs.records import Identity, Manifest, Sample, Status
 
@@ -125,10 +135,11 @@ class RunWriter:
         self.done.update(sample.id for sample in samples)
 
     def finish(self, summary: dict[str, Any]) -> None:
-        """Write the summary and close the run as finished."""
+        """Write the summary, close the run as finished, and have its report written."""
         write_atomic(self.path / SUMMARY, to_json(summary, indent=2) + b"\n")
         self._set_status("finished")
         self._finished = True
+        have_report_written("report", self.path)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
@@ -189,6 +200,15 @@ class RunWriter:
             return
         self.manifest.status, self.manifest.error, self.manifest.ended = status, error, _now()
         write_atomic(self.path / MANIFEST, _manifest_json(self.manifest))
+
+
+def have_report_written(what: str, folder: Path, *more: Path) -> None:
+    """A page for people, made after the run is safe on the disk; no fault in it may cost them the run."""
+    try:
+        wiring.ask(what, folder, *more)
+    except Exception as error:  # noqa: BLE001  whatever it is, the run is whole and its maker shall go on
+        problem = f"{folder}: no report was written ({type(error).__name__}: {error}); the run itself is whole"
+        warnings.warn(f"{problem}, and `howsure report {folder}` tries again", ReportNotWritten, stacklevel=3)
 
 
 def read_manifest(folder: Path) -> Manifest:

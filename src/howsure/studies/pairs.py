@@ -15,7 +15,7 @@ from howsure.models.contract import Model
 from howsure.models.registry import load
 from howsure.runs import Run
 from howsure.runs.files import to_json, write_atomic
-from howsure.runs.folder import MANIFEST
+from howsure.runs.folder import MANIFEST, have_report_written
 
 COMPARISON = "comparison.json"
 PathLike = str | os.PathLike[str]
@@ -119,4 +119,5 @@ def carry_out_all(
     first, second = into("a", what=f"{study} a"), into("b", what=f"{study} b")
     comparison = compare(first.run, second.run, seed=seed)
     write_atomic(folder / COMPARISON, to_json(comparison, indent=2) + b"\n")
+    have_report_written("pair_report", folder, first.run.path, second.run.path)
     return Pair(first, second, comparison)

@@ -11,25 +11,53 @@ import htpy as h
 from htpy import Element, Node
 
 from howsure._version import __version__
+from howsure.errors import InputError
 from howsure.report.pages.contract import Section, guarded
 from howsure.report.pages.material import Embedded, Material
 from howsure.report.pages.parts import facts, notice, picks, section, tiles, words
 from howsure.report.pages.shell import standalone
+from howsure.runs import find_runs
 from howsure.runs.files import write_atomic
+from howsure.runs.folder import MANIFEST
 
 NAME = "report.html"
 MOST_BYTES = 6_000_000
 PICTURE_BYTES = 4_500_000
 PICKS = 5
+MOST_RUNS = 20
 
 RunFolder = str | os.PathLike[str]
 
 
 def write_report(folder: RunFolder) -> Path:
     """The report of one run, into its folder."""
-    path = Path(folder) / NAME
-    write_atomic(path, report_of([folder]).encode("utf-8", "replace"))
+    return write_report_of([folder], Path(folder) / NAME)
+
+
+def write_report_of(folders: Sequence[RunFolder], out: Path | None = None) -> Path:
+    """One report of some runs; by default into the folder of the only one, or here."""
+    path = out or (Path(folders[0]) / NAME if len(folders) == 1 else Path(NAME))
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name the file, such as {path / NAME}")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
+    write_atomic(path, report_of(folders).encode("utf-8", "replace"))
     return path
+
+
+def chosen_runs(paths: Sequence[Path]) -> list[Path]:
+    """Run folders as they are named, and those within a folder that is none."""
+    found: list[Path] = []
+    for path in paths:
+        within = [path] if (path / MANIFEST).is_file() else find_runs(path)
+        if not within:
+            raise InputError(f"{path} is no run folder and holds none")
+        found += within if len(within) == 1 else sorted(within)
+    if len(found) > MOST_RUNS:
+        raise InputError(
+            f"these are {len(found)} runs, and a report holds {MOST_RUNS} at most: `howsure view` has room"
+        )
+    return found
 
 
 def report_of(folders: Sequence[RunFolder]) -> str:
@@ -57,7 +85,7 @@ def header(material: Material) -> Element:
         facts(
             {
                 "data": words(manifest.source, 300),
-                "run": words(material.folder, 300),
+                "run": words(material.folder.absolute().name, 300),
                 "status": material.status
                 if material.status == "finished"
                 else f"{material.status}: not all is here yet",
