@@ -19,6 +19,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
+@pytest.fixture(autouse=True)
+def faults_of_pages_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that cannot be made of good files is our fault; `lenient_pages` is for tests with bad ones."""
+    from howsure.report.pages import contract
+
+    monkeypatch.setattr(contract, "STRICT", True)
+
+
+@pytest.fixture
+def lenient_pages(faults_of_pages_are_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bad files become sentences on the page, as they do for users."""
+    from howsure.report.pages import contract
+
+    monkeypatch.setattr(contract, "STRICT", False)
+
+
 @pytest.fixture(scope="session")
 def smollm2():
     """SmolLM2 with its real weights; fetched once into the cache."""
