@@ -10,7 +10,7 @@ DEPS   := pyproject.toml constraints.txt
 demo: $(VENV)/.local  ## run every study on real weights and print one table
 	$(BIN)/howsure demo
 
-test: lint  ## lint, then the whole suite, two files at a time with one thread each
+test: lint $(VENV)/.browser  ## lint, then the whole suite, two files at a time with one thread each
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.dev
@@ -33,6 +33,17 @@ $(VENV)/.dev: $(DEPS) | $(VENV)/bin/python
 	@# KenLM comes as source only. Without a C++ compiler the tests that hold ours against it are left out, and say so.
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[kenlm]" || echo "kenlm could not be built here"
 	touch $@ $(VENV)/.local
+
+# The viewer's tests need a real Chromium. Debian's package is installed where that is allowed; elsewhere these tests are
+# left out, and say so. CHROMIUM names one that lies somewhere else.
+$(VENV)/.browser: | $(VENV)/bin/python
+	@if [ -n "$$CHROMIUM" ] || command -v chromium chromium-browser google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing Debian's chromium for the viewer's tests"; \
+	  (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium) \
+	    >$(VENV)/chromium.log 2>&1 || echo "chromium could not be installed ($(VENV)/chromium.log): the viewer's tests in a browser are left out"; \
+	else echo "no chromium here, and no right to install it: the viewer's tests in a browser are left out"; fi
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
