@@ -1,0 +1,96 @@
+"""The pieces of pages: text stays text, long ones are cut and say so, missing values are dashes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import htpy as h
+
+from howsure.report.pages import parts
+from howsure.report.pages.contract import Card, Picks
+
+ATTACK = '"><img src=x onerror=alert(1)>'
+
+
+class NoLinks:
+    def sample(self, key: str) -> str | None:
+        return f"/sample?key={key}"
+
+    def picture(self, name: str) -> str | None:
+        return None
+
+
+def test_a_text_from_outside_is_one_visible_line() -> None:
+    shown = parts.words("a\nb\u202ec\0")
+    assert "\u202e" not in shown
+    assert shown.startswith("a⏎b")
+    assert shown.endswith("c␀")
+    assert len(parts.words("x" * 1_000_000)) == parts.CELL_CHARACTERS
+
+
+def test_a_long_text_is_folded_and_a_very_long_one_is_cut_and_counted() -> None:
+    short, folded = (str(h.div[parts.long_text("a" * count)]) for count in (100, 5_000))
+    assert "<details" not in short
+    assert "<details" in folded
+    cut = str(h.div[parts.long_text("a" * 1_000_000)])
+    assert "980,000 more characters" in cut
+    assert len(cut) < 25_000
+
+
+def test_marks_that_turn_the_direction_of_text_are_shown_and_not_obeyed() -> None:
+    shown = str(h.div[parts.long_text("\u202eevil\u2066")])
+    assert "\u202e" not in shown
+    assert "\u2066" not in shown
+    assert "evil" in shown
+
+
+def test_cells_missing_values_and_numbers() -> None:
+    html = str(parts.table(["a", "b"], [(None, float("nan")), (True, 12345), (ATTACK, 0.123456)], numeric=(1,)))
+    assert html.count("—") == 2
+    assert "12,345" in html
+    assert "0.1235" in html
+    assert "<img" not in html
+    assert parts.number(None, 3, "nats") == "—"
+    assert parts.number(1.5, 1, "nats") == "1.5 nats"
+
+
+def test_a_table_of_many_rows_shows_some_and_counts_the_rest() -> None:
+    assert "and 500 more rows" in str(parts.table(["a"], [(i,) for i in range(1000)]))
+
+
+def summary(**more: Any) -> dict[str, Any]:
+    figure = {
+        "name": "accuracy",
+        "value": 0.5,
+        "unit": "share",
+        "low": 0.4,
+        "high": 0.6,
+        "level": 0.95,
+        "method": "Wilson",
+    }
+    coverage = {"items": 10, "scored": 8, "missing": {"x": 2}, "text": "scored 8 of 10; 2 missing: 2 x"}
+    return {"study": "mcq", "headline": [figure | more], "coverage": coverage, "notes": []}
+
+
+def test_headline_figures_carry_their_doubt_and_the_coverage_stands_beside_them() -> None:
+    html = str(parts.tiles(summary()))
+    assert "<strong>50.0 %</strong>" in html
+    assert "95% interval 40.0 to 60.0" in html
+    assert "8 of 10" in html
+    assert "2 missing: 2 x" in html
+    assert "no interval" in str(parts.tiles(summary(low=None, high=None, level=None)))
+    assert "not identified" in str(parts.tiles(summary(value=None, method="not identified")))
+
+
+def test_the_two_kinds_stand_side_by_side_and_lead_to_their_pages() -> None:
+    wrong, right = (Card(key, f"{key} {ATTACK}", "90 % sure", key == "r", h.p["body"]) for key in ("w", "r"))
+    html = str(parts.picks(Picks([wrong], [right]), NoLinks()))
+    assert (
+        html.index("Surely wrong")
+        < html.index("/sample?key=w")
+        < html.index("Doubtfully right")
+        < html.index("/sample?key=r")
+    )
+    assert "<img" not in html
+    assert "no such samples" in str(parts.picks(Picks([], []), NoLinks()))
+    assert "None in this run." in str(parts.picks(Picks([], [right]), NoLinks()))
