@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from howsure import wiring
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model, ScoreItem
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
@@ -20,6 +21,7 @@ from howsure.studies.grounding.reading.data import read_items
 from howsure.studies.grounding.reading.users import parse_users
 from howsure.studies.grounding.sight_check import check_sight
 from howsure.studies.pairs import Opened, check_choice, check_seed, open_models, seed_of
+from howsure.studies.pictures import PictureKeeper
 
 PathLike = str | os.PathLike[str]
 
@@ -74,6 +76,9 @@ class Result(NamedTuple):
     @property
     def failed(self) -> bool:
         return any(sample.failed for sample in self.samples)
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 # -- preparing ------------------------------------------------------------------------------------------------------
@@ -249,16 +254,24 @@ def carry_out(
         if len(writer.done) < len(ids):
             make_ready(prepared)
         files = UserFiles(writer.path, writer.samples)
-        work_through(
-            writer,
-            ids,
-            prepared.batches,
-            _worker(prepared, seed, writer),
-            progress or NoProgress(),
-            "grounding",
-            _announcer(prepared),
-            files.append,
-        )
+        items = prepared.items.items
+        with PictureKeeper(writer.path) as pictures:
+            pictures.keep(item.image for item in items if item.id in writer.done)
+
+            def after(samples: list[Sample]) -> None:
+                files.append(samples)
+                pictures.keep(items[sample.index].image for sample in samples)
+
+            work_through(
+                writer,
+                ids,
+                prepared.batches,
+                _worker(prepared, seed, writer),
+                progress or NoProgress(),
+                "grounding",
+                _announcer(prepared),
+                after,
+            )
         samples = sorted(writer.samples, key=lambda sample: sample.index)
         summary = judge(samples, delta=delta, skipped=prepared.items.skipped, seed=seed)
         files.finish(summary, samples, lambda group: judge_group(group, delta=delta, seed=seed))

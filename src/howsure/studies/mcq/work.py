@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from howsure import wiring
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model, ScorePlan
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
@@ -15,6 +16,7 @@ from howsure.studies.mcq.comparison import compare
 from howsure.studies.mcq.data import Questions, read_questions
 from howsure.studies.mcq.judge import judge
 from howsure.studies.pairs import Pair, check_seed, open_models
+from howsure.studies.pictures import PictureKeeper
 
 Batches = list[tuple[int, ...]]
 
@@ -53,6 +55,9 @@ class Result(NamedTuple):
     summary: dict[str, Any]
     samples: list[Sample]
     run: Run
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 def prepare(data: str | os.PathLike[str], model: str | Model, **options: Any) -> Prepared:
@@ -136,7 +141,19 @@ def carry_out(
     with writer:
         if len(writer.done) < len(ids):
             prepared.model.load()  # before the clock of the progress starts
-        work_through(writer, ids, batches, _worker(prepared), progress or NoProgress(), what, _announcer(prepared))
+        with PictureKeeper(writer.path) as pictures:
+            items = questions.items
+            pictures.keep(item.image for item in items if item.id in writer.done)
+            work_through(
+                writer,
+                ids,
+                batches,
+                _worker(prepared),
+                progress or NoProgress(),
+                what,
+                _announcer(prepared),
+                lambda samples: pictures.keep(items[sample.index].image for sample in samples),
+            )
         summary = judge(writer.samples, skipped=questions.skipped, seed=seed)
         writer.finish(summary)
     return Result(summary, sorted(writer.samples, key=lambda s: s.index), Run(out))
