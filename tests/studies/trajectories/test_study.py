@@ -18,6 +18,7 @@ from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Capability, ConversationCost, Failure, Message, Model, Rolling
 from howsure.studies.trajectories import Judging, Policy
 from howsure.studies.trajectories.distances import _answered
+from howsure.studies.trajectories.judge import grouped
 from howsure.studies.trajectories.proxy import conversation_of
 from howsure.studies.trajectories.tau2 import read_tau2
 from trajectory_logs import call, greeting, message, results, scored, simulation
@@ -292,6 +293,30 @@ def test_marks_before_the_first_watched_turn_are_counted(tmp_path: Path) -> None
         assert group["breakdown"]["marks_before_watch"] == before
 
 
+def test_every_alarm_names_its_run_and_turn(tmp_path: Path) -> None:
+    """Twelve calm runs of the agent, then two that become unsure and fail; a run without a reward lies between."""
+    calm = [[0.5, 0.5 + 0.01 * i, 0.5, 0.5] for i in range(12)]
+    wild = [[0.5, 0.5, 5.0, 5.0], [0.5, 5.0, 5.0, 5.0]]
+    runs = [
+        scored(u, [0.1] * 4, id=f"s{i}", task_id=f"t{i}", reward_info={"reward": float(i < 12)})
+        for i, u in enumerate(calm + wild)
+    ]
+    unjudged = scored([0.5], [0.1], id="u", task_id="u", reward_info=None)
+    log = put(tmp_path / "a.json", results(unjudged, *runs))
+    (group,) = howsure.trajectories(log, judging=Judging(false_alarm_rate=0.2)).summary["groups"]
+    alarms = group["breakdown"]["alarms"]
+    assert set(alarms) == {"threshold", "cusum", "level_change"}
+    assert [13, 6] in alarms["cusum"], "user first: the agent's third turn is the sixth of the conversation"
+    assert [14, 4] in alarms["cusum"]
+    counts = group["breakdown"]["detectors"]["cusum"]
+    assert len(alarms["cusum"]) == counts["caught"]["count"] + counts["false_alarms"]["count"]
+
+
+def test_groups_are_the_same_for_whoever_asks() -> None:
+    keys = [("d", "a", ""), ("d", "b", "log"), ("d", "a", "log"), ("d", "b", "log"), ("d", "b", "log")]
+    assert grouped(keys) == [(("d", "b", "log"), [1, 3, 4]), (("d", "a", "log"), [2, 0])]
+
+
 def test_a_set_in_parts_is_named_by_its_time(tmp_path: Path) -> None:
     put(tmp_path / "here" / "results.json", {"timestamp": "2025-11-06", "simulation_index": []})
     for name in "ab":
@@ -337,6 +362,25 @@ def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
     again = howsure.trajectories(log, out=tmp_path / "run")
     assert again.summary == found.summary
     assert howsure.trajectories(log).summary == found.summary
+
+
+def test_what_was_said_is_evidence_and_nothing_else_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("howsure.studies.trajectories.work.SAID_CHARACTERS", 20)
+    long = message("tool", "x" * 21, id="c1")
+    talk = [greeting(), message("user", "my flight", -0.1), message("assistant", "", -0.2, tool_calls=call()), long]
+    log = put(tmp_path / "a.json", results(simulation(talk, id="a"), simulation(None, ticks=[{}], id="b")))
+    found = howsure.trajectories(log, out=tmp_path / "run")
+    assert found.run is not None
+    first, second = found.run.records()
+    assert first.evidence["said"] == [
+        {"role": "assistant", "text": "Hi! How can I help y", "turn": 1, "characters": 29},
+        {"role": "user", "text": "my flight", "turn": 2},
+        {"role": "assistant", "text": "find {}", "turn": 3},
+        {"role": "tool", "text": "x" * 20, "characters": 21},
+    ]
+    assert second.evidence == {}
+    assert "said" not in json.dumps(found.document)
+    assert found.document == howsure.trajectories(log).document
 
 
 def test_names_that_end_lines_break_no_table(tmp_path: Path) -> None:

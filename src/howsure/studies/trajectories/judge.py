@@ -8,7 +8,7 @@ fitted is judged on tasks that it was not fitted on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -72,23 +72,27 @@ USUAL = Judging()
 
 def judge(trajectories: Sequence[Trajectory], judging: Judging, *, seed: int) -> list[dict[str, Any]]:
     """Every group of comparable runs, largest first."""
-    found = sorted(_groups(trajectories).items(), key=lambda item: (-len(item[1]), item[0]))
-    return [_judged(key, runs, judging, seed) for key, runs in found]
+    found = grouped([key_of(trajectory) for trajectory in trajectories])
+    return [_judged(key, {place: trajectories[place] for place in places}, judging, seed) for key, places in found]
 
 
-def _groups(trajectories: Sequence[Trajectory]) -> dict[Key, list[Trajectory]]:
-    """Runs by group. One without a single score belongs to those of its domain and agent, if all have one source."""
-    groups: dict[Key, list[Trajectory]] = {}
-    for trajectory in trajectories:
-        groups.setdefault(_group(trajectory), []).append(trajectory)
+def grouped(keys: Sequence[Key]) -> list[tuple[Key, list[int]]]:
+    """Groups with the places of their runs, largest first.
+
+    A run without a single score belongs to those of its domain and agent, if all have one source.
+    """
+    groups: dict[Key, list[int]] = {}
+    for place, key in enumerate(keys):
+        groups.setdefault(key, []).append(place)
     for key in [key for key in groups if not key[2]]:
         scored = [other for other in groups if other[:2] == key[:2] and other[2]]
         if len(scored) == 1:
             groups[scored[0]] += groups.pop(key)
-    return groups
+    return sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
-def _group(trajectory: Trajectory) -> Key:
+def key_of(trajectory: Trajectory) -> Key:
+    """The group that a run belongs to."""
     scored_by = sorted({turn.scored_by for turn in trajectory.turns if turn.scored_by})
     return trajectory.domain or trajectory.set_name, trajectory.agent or "", " and ".join(scored_by)
 
@@ -98,14 +102,16 @@ def task_of(trajectory: Trajectory) -> str:
     return f"{trajectory.domain or trajectory.set_name}/{trajectory.task_id}"
 
 
-def _judged(key: Key, runs: Sequence[Trajectory], judging: Judging, seed: int) -> dict[str, Any]:
-    rewarded = [run for run in runs if run.failed is not None]
-    head = _head(key, runs, rewarded)
+def _judged(key: Key, runs: Mapping[int, Trajectory], judging: Judging, seed: int) -> dict[str, Any]:
+    """One group; `runs` by their place among all that were read."""
+    rewarded = [run for run in runs.values() if run.failed is not None]
+    head = _head(key, list(runs.values()), rewarded)
     reason = _why_not(head)
     if reason is not None:
         return head | {"reason": reason, "scores": [], "breakdown": None, "interventions": None}
     watched = [watch(run, judging.watch) for run in rewarded]
     detections = {name: _detect(watched, name, judging, seed) for name in DETECTORS}
+    places = [place for place, run in runs.items() if run.failed is not None]
     return head | {
         "reason": None,
         "scores": score_table(rewarded, judging, seed),
@@ -114,6 +120,7 @@ def _judged(key: Key, runs: Sequence[Trajectory], judging: Judging, seed: int) -
             "false_alarm_rate": judging.false_alarm_rate,
             "marks_before_watch": _marks_before_watch(rewarded, judging.watch),
             "detectors": {name: found.summary() for name, found in detections.items()},
+            "alarms": {name: _alarms(found, places, rewarded, judging.watch) for name, found in detections.items()},
         },
         "interventions": _interventions(detections[judging.intervene_on], judging, seed) if judging.policies else None,
     }
@@ -233,6 +240,12 @@ def watch(run: Trajectory, whose: str) -> Watched:
         task=task_of(run),
         marks={kind: tuple(sorted(places)) for kind, places in marks.items()},
     )
+
+
+def _alarms(detection: Detection, places: Sequence[int], runs: Sequence[Trajectory], whose: str) -> list[list[int]]:
+    """Every alarm: the place of its run among all that were read, and the turn at which it rang."""
+    found = zip(places, runs, detection.verdicts, strict=True)
+    return [[place, turns_of(run, whose)[v.alarm].number] for place, run, v in found if v.alarm is not None]
 
 
 def _marks_before_watch(runs: Sequence[Trajectory], whose: str) -> dict[str, int]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from howsure import wiring
 from howsure.errors import InputError
 from howsure.models.contract import Failure, Model, Rolling
 from howsure.models.embedding import SentenceEmbedder
@@ -26,7 +27,7 @@ from howsure.studies.trajectories.scores import propagation_row
 from howsure.studies.trajectories.sources import PathLike, Reading, find_sources, read_sources
 from howsure.studies.trajectories.summary import summarise
 from howsure.studies.trajectories.table import write_tables
-from howsure.studies.trajectories.turns import Problem, Trajectory
+from howsure.studies.trajectories.turns import Problem, Said, Trajectory
 
 RESULTS = "results.json"
 TOKENS_AT_ONCE = 8192
@@ -34,6 +35,9 @@ TOKENS_AT_ONCE = 8192
 
 RUNS_AT_ONCE = 64
 """The same for work that is not counted in tokens."""
+
+SAID_CHARACTERS = 50_000
+"""Of one message in a run folder: a tool may answer with a whole file, which nobody reads there."""
 
 
 class Prepared(NamedTuple):
@@ -92,6 +96,9 @@ class Result(NamedTuple):
     @property
     def failed(self) -> bool:
         return bool(self.summary["problems"])
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 def prepare(
@@ -270,16 +277,25 @@ def _samples(prepared: Prepared, batch: tuple[int, ...]) -> list[Sample]:
 
 
 def _sample(index: int, trajectory: Trajectory) -> Sample:
-    """A trajectory with all that is needed to judge it; what was said in it stays in the log."""
+    """A trajectory with all that is needed to judge it; what was said in it is evidence, and stays on the disk."""
     kept = msgspec.structs.replace(trajectory, said=[], turns=[_shortened(turn) for turn in trajectory.turns])
     unread = next((turn for turn in trajectory.turns if turn.reason == proxy.UNREAD), None)
     return Sample(
         _id(index),
         index,
         msgspec.to_builtins(kept),
+        {"said": [_message(said) for said in trajectory.said]} if trajectory.said else {},
         reason="unsupported" if trajectory.unsupported else proxy.UNREAD if unread else None,
         detail=trajectory.unsupported or (unread.detail if unread else None),
     )
+
+
+def _message(said: Said) -> dict[str, Any]:
+    """One message as evidence; one that was cut says how many characters it had."""
+    row: dict[str, Any] = {"role": said.role, "text": said.text[:SAID_CHARACTERS]}
+    if said.turn is not None:
+        row["turn"] = said.turn
+    return row | ({"characters": len(said.text)} if len(said.text) > SAID_CHARACTERS else {})
 
 
 def _shortened(turn: Any) -> Any:
