@@ -91,6 +91,7 @@ def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], f
         table.add_row(summary["study"], str(coverage["items"]), coverage["text"], Text(headline), f"{seconds:.1f}")
     console.print(table)
     console.print(Text(f"run folders: {folder}"))
+    console.print(Text(f"to look at them in your browser: howsure view {folder}"))
 
 
 def where_it_lies(run: Run) -> str:

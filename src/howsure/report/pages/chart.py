@@ -137,7 +137,7 @@ class Chart:
             at = y(value)
             return [
                 h.path(class_="rule", d=f"M{px(LEFT)} {px(at)}H{px(self.width - RIGHT)}"),
-                _text(self.width - RIGHT - 2, at - 4, label, "end") if label else None,
+                text_at(self.width - RIGHT - 2, at - 4, label, "end") if label else None,
             ]
 
         self._drawn.append(draw)
@@ -152,7 +152,7 @@ class Chart:
             anchor, shift = ("end", -4) if at > (LEFT + self.width) * 0.6 else ("start", 4)
             return [
                 h.path(class_="rule", d=f"M{px(at)} {px(TOP)}V{px(self.height - BOTTOM)}"),
-                _text(at + shift, TOP + 11, label, anchor) if label else None,
+                text_at(at + shift, TOP + 11, label, anchor) if label else None,
             ]
 
         self._drawn.append(draw)
@@ -191,11 +191,11 @@ class Chart:
         right, floor = self.width - RIGHT, self.height - BOTTOM
         return [
             [h.path(class_="grid", d=f"M{px(LEFT)} {px(y(value))}H{px(right)}") for value, _ in y.ticks],
-            [_text(LEFT - 7, y(value) + 4, words, "end") for value, words in y.ticks],
+            [text_at(LEFT - 7, y(value) + 4, words, "end") for value, words in y.ticks],
             [h.path(class_="tick", d=f"M{px(x(value))} {px(floor)}v4") for value, _ in x.ticks],
-            [_text(x(value), floor + 17, words, "middle") for value, words in x.ticks],
+            [text_at(x(value), floor + 17, words, "middle") for value, words in x.ticks],
             h.path(class_="axis", d=f"M{px(LEFT)} {px(floor)}H{px(right)}"),
-            _text((LEFT + right) / 2, self.height - 7, self._x.label, "middle", "label"),
+            text_at((LEFT + right) / 2, self.height - 7, self._x.label, "middle", "label"),
             h.text(
                 {"text-anchor": "middle", "transform": f"translate(13 {px((TOP + floor) / 2)}) rotate(-90)"},
                 class_="label",
@@ -294,7 +294,7 @@ def _sample(entry: _Legend) -> Element:
     return _mark(13, 6, entry.series, None)
 
 
-def _text(at_x: float, at_y: float, words: str, anchor: str, kind: str = "") -> Element:
+def text_at(at_x: float, at_y: float, words: str, anchor: str, kind: str = "") -> Element:
     return h.text({"text-anchor": anchor}, class_=kind or None, x=px(at_x), y=px(at_y))[
         shortened(words, LABEL_CHARACTERS)
     ]

@@ -9,7 +9,7 @@ import htpy as h
 from htpy import Element, Node
 
 from howsure.report.pages.axes import Axis, Scale
-from howsure.report.pages.chart import px
+from howsure.report.pages.chart import px, text_at
 from howsure.report.pages.parts import data_table
 from howsure.report.text import shortened
 
@@ -59,28 +59,24 @@ def _frame(x: Scale, axis: Axis, height: float, level: tuple[float, str] | None)
     if level is not None:
         rule = [
             h.path(class_="rule", d=f"M{px(x(level[0]))} {px(TOP_PX)}V{px(floor)}"),
-            _text(WIDTH_PX - NOTE_PX + 8, floor + 4, level[1], "start"),
+            text_at(WIDTH_PX - NOTE_PX + 8, floor + 4, level[1], "start"),
         ]
     return [
         [h.path(class_="grid", d=f"M{px(x(value))} {px(TOP_PX)}V{px(floor)}") for value, _ in x.ticks],
-        [_text(x(value), floor + 15, words, "middle") for value, words in x.ticks],
-        _text((NAMES_PX + WIDTH_PX - NOTE_PX) / 2, height - 6, axis.label, "middle", "label"),
+        [text_at(x(value), floor + 15, words, "middle") for value, words in x.ticks],
+        text_at((NAMES_PX + WIDTH_PX - NOTE_PX) / 2, height - 6, axis.label, "middle", "label"),
         rule,
     ]
 
 
 def _row(row: Named, place: int, x: Scale) -> Node:
     at = TOP_PX + ROW_PX * (place + 0.5)
-    parts: list[Node] = [_text(NAMES_PX - 10, at + 4, shortened(row.name, NAME_CHARACTERS), "end", "label")]
+    parts: list[Node] = [text_at(NAMES_PX - 10, at + 4, shortened(row.name, NAME_CHARACTERS), "end", "label")]
     if row.low is not None and row.high is not None:
         parts.append(h.path(class_="whisker s0", d=f"M{px(x(row.low))} {px(at)}H{px(x(row.high))}"))
     if row.value is None:
-        parts.append(_text(NAMES_PX + 4, at + 4, "no value", "start"))
+        parts.append(text_at(NAMES_PX + 4, at + 4, "no value", "start"))
     else:
         parts.append(h.circle(class_="point s0", cx=px(x(row.value)), cy=px(at), r="4.5"))
-    parts.append(_text(WIDTH_PX - NOTE_PX + 8, at + 4, row.note, "start"))
+    parts.append(text_at(WIDTH_PX - NOTE_PX + 8, at + 4, row.note, "start"))
     return parts
-
-
-def _text(at_x: float, at_y: float, words: str, anchor: str, kind: str = "") -> Element:
-    return h.text({"text-anchor": anchor}, class_=kind or None, x=px(at_x), y=px(at_y))[shortened(words, 48)]
