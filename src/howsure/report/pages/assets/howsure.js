@@ -68,7 +68,11 @@ for (const stepper of document.querySelectorAll(".stepper")) {
   stepper.addEventListener("keydown", (event) => {
     if (event.target === slider || event.target.closest(".tok")) return;
     const what = { ArrowLeft: "previous", ArrowRight: "next", Home: "first", End: "last" }[event.key];
-    if (what) { event.preventDefault(); stop(); acts[what](); }
+    if (!what) return;
+    event.preventDefault();
+    stop();
+    acts[what]();
+    if (event.target.closest(".step")) slider.focus(); // what had the focus is hidden now
   });
   const named = stepper.id && location.hash.startsWith(`#${stepper.id}=`) ? Number(location.hash.split("=")[1]) : 1;
   show(Number.isInteger(named) ? named - 1 : 0, false);

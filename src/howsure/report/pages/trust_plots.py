@@ -1,0 +1,257 @@
+"""Plots of trust: what being told took off the uncertainty, over all steps, by episode and by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import htpy as h
+import numpy as np
+from htpy import Element, Node
+from numpy.typing import NDArray
+
+from howsure.report.pages.axes import Axis
+from howsure.report.pages.chart import Chart
+from howsure.report.pages.columns import Table
+from howsure.report.pages.contract import Section
+from howsure.report.pages.material import Material
+from howsure.report.pages.named import Named, dots
+from howsure.report.pages.parts import facts, number, words
+from howsure.report.pages.trust_spread import CONDITIONS, MEANING, in_words
+from howsure.report.text import counted, value_with_interval
+from howsure.report.trust_log import bootstrap_in_words, fieller_in_words, trust_in_words
+
+MOST_EPISODES = 3
+"""Drawn step by step."""
+MOST_STEPS = 400
+"""Of one episode in a plot."""
+MOST_MEANS = 500
+"""Episodes in the plot of their means."""
+TRUST_AXIS = (-1.0, 2.0)
+"""T has no bounds: one step with a denominator near zero would press all others flat."""
+
+Rows = NDArray[np.intp]
+_COLUMNS = tuple(given.column for given in CONDITIONS.values())
+_SHORT = {"X": "H(X) told neither", "X|S": "H(X|S) what is known", "X|L,S": "H(X|L,S) instruction too"}
+
+
+def overall(material: Material) -> Section:
+    """T over all steps, in words and with both of its intervals."""
+    title, anchor = "How much comes from what it knows?", "trust"
+    summary = material.summary
+    if summary is None:
+        body: Node = h.p(class_="quiet")["T over all steps is worked out when the run is finished."]
+        return Section(title, MEANING, body, anchor)
+    trust = summary["trust"]
+    differences = trust["delta_h_s_bits"]["value"], trust["delta_h_ls_bits"]["value"]
+    said = "No step has all three entropies, so nothing can be said about T."
+    if differences[0] is not None and differences[1] is not None:
+        said = f"On average over {counted(trust['steps'], 'complete step')}: {in_words(*differences)}"
+    body = [h.p[said], h.div(class_="plots")[_means(summary), facts(_figures(summary))]]
+    return Section(title, MEANING, body, anchor)
+
+
+def _means(summary: dict[str, Any]) -> Element:
+    rows = []
+    for name, given in CONDITIONS.items():
+        entry = summary["mean_entropy_bits"][given.column]
+        rows.append(Named(_SHORT[name], entry["value"], entry["low"], entry["high"], number(entry["value"], 3)))
+    return dots(
+        "How open was the action?",
+        "The mean entropy in each condition, with its 95 % interval; further left is surer. Were knowledge and "
+        "instruction a help, each dot would lie to the left of the one above.",
+        Axis("entropy, bits", 0),
+        rows,
+    )
+
+
+def _figures(summary: dict[str, Any]) -> dict[str, Any]:
+    trust, order, steps = summary["trust"], summary["ordering"], summary["per_step"]
+    zero = steps["zero_denominator"]
+    return {
+        "T over all steps": words(trust_in_words(trust), 400),
+        "its interval, by bootstrap": words(bootstrap_in_words(trust), 400),
+        "its interval, by Fieller": words(fieller_in_words(trust["fieller"]), 400),
+        "H(X) − H(X|S)": value_with_interval(trust["delta_h_s_bits"] | {"unit": "bits"}),
+        "H(X) − H(X|L,S)": value_with_interval(trust["delta_h_ls_bits"] | {"unit": "bits"}),
+        "steps with H(X) ≥ H(X|S) ≥ H(X|L,S)": share_words(order["both"]),
+        "… H(X) ≥ H(X|S)": share_words(order["h_x_at_least_h_x_given_s"]),
+        "… H(X|S) ≥ H(X|L,S)": share_words(order["h_x_given_s_at_least_h_x_given_ls"]),
+        "steps with T from 0 to 1": share_words(steps["in_0_1"]),
+        "… below 0": share_words(steps["below_0"]),
+        "… above 1": share_words(steps["above_1"]),
+        "… without T": f"{counted(zero, 'step')} with H(X) = H(X|L,S)" if zero else None,
+        "T of the actions alone": words(trust_in_words(summary["trust_of_actions"]), 400)
+        if "trust_of_actions" in summary
+        else None,
+        "goal reached": f"{summary['episodes_reached']['count']:,} of {summary['episodes_reached']['of']:,} episodes",
+    }
+
+
+def share_words(entry: dict[str, Any]) -> str:
+    """`19 of 60, 31.7 % (23.3 to 38.3)`."""
+    if entry["value"] is None:
+        return "—"
+    return f"{entry['count']:,} of {entry['of']:,}, {value_with_interval(entry | {'unit': 'share'})}"
+
+
+# -- step by step -----------------------------------------------------------------------------------------------------
+
+
+def by_step(material: Material) -> list[Section]:
+    episodes = episodes_of(material.table)
+    if not episodes:
+        return []
+    shown = episodes[:MOST_EPISODES]
+    plots = [plot for number_, rows in shown for plot in _of_episode(material, number_, rows)]
+    more = len(episodes) - len(shown)
+    lead = "How open the action was at each step, and what T makes of it. Where something is missing, the line breaks."
+    if more:
+        lead += f" The first {MOST_EPISODES} episodes are drawn; {counted(more, 'more')} below, by their means."
+    found = [Section("Step by step", lead, h.div(class_="plots")[plots], "by-step")]
+    if len(episodes) > 1:
+        found.append(_by_episode(material, episodes))
+    return found
+
+
+def episodes_of(table: Table) -> list[tuple[int, Rows]]:
+    """The rows of each episode, both in order."""
+    order = table.in_order()
+    of = table.numbers("episode")[order]
+    by_episode = np.argsort(of, kind="stable")[: np.isfinite(of).sum()]  # NaN comes last
+    present, starts = np.unique(of[by_episode], return_index=True)
+    parts = np.split(order[by_episode], starts[1:])
+    return [(int(episode), rows) for episode, rows in zip(present.tolist(), parts, strict=False)]
+
+
+def _of_episode(material: Material, episode: int, all_rows: Rows) -> list[Element]:
+    rows = all_rows[:MOST_STEPS].tolist()
+    cut = f" The first {MOST_STEPS} of {len(all_rows):,} steps are drawn." if len(all_rows) > MOST_STEPS else ""
+    return [_entropies(material, episode, rows, cut), _trusts(material, episode, rows, cut)]
+
+
+def _entropies(material: Material, episode: int, rows: Sequence[int], cut: str) -> Element:
+    table = material.table
+    chart = Chart(f"Episode {episode}: entropy", Axis("step", whole=True), Axis("entropy, bits", 0))
+    steps = _picked(table, "step", rows)
+    columns = [_picked(table, column, rows) for column in _COLUMNS]
+    for given, values in zip(CONDITIONS.values(), columns, strict=True):
+        tips = [f"step {number(s, 0)}: {given.entropy} {number(v, 3)} bits" for s, v in zip(steps, values, strict=True)]
+        _trace(chart, steps, values, f"{given.entropy}, {given.told}", given.series, tips, _links(material, rows))
+    lacking = sum(any(column[i] is None for column in columns) for i in range(len(rows)))
+    gaps = f" {counted(lacking, 'step')} {'lacks' if lacking == 1 else 'lack'} an entropy." if lacking else ""
+    return chart.figure(
+        f"Lower is surer. A wide gap below a line means that what was told in between decided something.{gaps}{cut}",
+        ["step", *(given.entropy for given in CONDITIONS.values())],
+        list(zip([_whole(step) for step in steps], *columns, strict=True)),
+    )
+
+
+def _trusts(material: Material, episode: int, rows: Sequence[int], cut: str) -> Element:
+    """T of the steps; what lies beyond the axis is marked at its edge, and is in the table as it is."""
+    low, high = TRUST_AXIS
+    steps, values = _picked(material.table, "step", rows), _picked(material.table, "trust", rows)
+    chart = Chart(f"Episode {episode}: trust T", Axis("step", whole=True), Axis("T", low, high))
+    chart.level(0.0, "0: knowledge alone decided nothing").level(1.0, "1: knowledge alone decided everything")
+    tips = [f"step {number(s, 0)}: T {number(v, 4)}" for s, v in zip(steps, values, strict=True)]
+    inside = [value if value is not None and low <= value <= high else None for value in values]
+    links = _links(material, rows)
+    _trace(chart, steps, inside, "", 3, tips, links)
+    beyond = [i for i, value in enumerate(values) if value is not None and not low <= value <= high]
+    if beyond:
+        edges = [min(max(values[i] or 0.0, low), high) for i in beyond]
+        label = f"beyond the axis: {counted(len(beyond), 'step')}"
+        chart.points(
+            [steps[i] for i in beyond],
+            edges,
+            label,
+            1,
+            tips=[tips[i] for i in beyond],
+            links=[links[i] for i in beyond],
+        )
+    lacking = sum(value is None for value in values)
+    gaps = f" {counted(lacking, 'step')} {'has' if lacking == 1 else 'have'} no T." if lacking else ""
+    far = f" {counted(len(beyond), 'step')} beyond {low:g} to {high:g}, marked at the edge." if beyond else ""
+    return chart.figure(
+        "How much of what knowledge and instruction took off the entropy was taken off by knowledge alone. It may lie "
+        f"below 0 or above 1, since a model may become less sure by being told more.{far}{gaps}{cut}",
+        ["step", "T"],
+        list(zip([_whole(step) for step in steps], values, strict=True)),
+    )
+
+
+def _trace(
+    chart: Chart,
+    xs: Sequence[float | None],
+    ys: Sequence[float | None],
+    label: str,
+    series: int,
+    tips: Sequence[str],
+    links: Sequence[str | None],
+) -> None:
+    """A line through the values with a mark on each, so that one between two gaps is seen too."""
+    there = [i for i in range(len(xs)) if xs[i] is not None and ys[i] is not None]
+    gaps = np.flatnonzero(np.diff(there) > 1) + 1
+    for place, run in enumerate(np.split(np.array(there, dtype=int), gaps)):
+        chart.line([xs[i] for i in run], [ys[i] for i in run], label if place == 0 else "", series)
+    chart.points(
+        [xs[i] for i in there],
+        [ys[i] for i in there],
+        "",
+        series,
+        tips=[tips[i] for i in there],
+        links=[links[i] for i in there],
+    )
+
+
+def _picked(table: Table, name: str, rows: Sequence[int]) -> list[float | None]:
+    values = table.values(name)
+    return [values[row] for row in rows]
+
+
+def _links(material: Material, rows: Sequence[int]) -> list[str | None]:
+    return [material.links.sample(material.table.keys[row]) for row in rows]
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+# -- by episode -------------------------------------------------------------------------------------------------------
+
+
+def _by_episode(material: Material, episodes: Sequence[tuple[int, Rows]]) -> Section:
+    means = [_episode_means(material.table, rows) for _, rows in episodes]
+    shown = means[:MOST_MEANS]
+    xs: list[float | None] = [float(episode) for episode, _ in episodes[:MOST_MEANS]]
+    chart = Chart("Entropy by episode", Axis("episode", whole=True), Axis("mean entropy, bits", 0))
+    for place, given in enumerate(CONDITIONS.values()):
+        ys = [one[place] for one in shown]
+        tips = [f"episode {number(x, 0)}: {given.entropy} {number(y, 3)} bits" for x, y in zip(xs, ys, strict=True)]
+        _trace(chart, xs, ys, f"{given.entropy}, {given.told}", given.series, tips, [None] * len(xs))
+    figure = chart.figure(
+        "The mean over the complete steps of each episode; lower is surer."
+        + (f" The first {MOST_MEANS} of {len(means):,} are drawn." if len(means) > MOST_MEANS else ""),
+        ["episode", "complete steps", "steps", *(given.entropy for given in CONDITIONS.values()), "T of the means"],
+        [
+            (episode, one[3], len(rows), *one[:3], _ratio(one))
+            for (episode, rows), one in zip(episodes, means, strict=True)
+        ],
+    )
+    return Section("Episode by episode", "Whether later episodes are surer than earlier ones.", figure, "by-episode")
+
+
+def _episode_means(table: Table, rows: Rows) -> tuple[float | None, float | None, float | None, int]:
+    bits = np.column_stack([table.numbers(column)[rows] for column in _COLUMNS])
+    complete = bits[np.isfinite(bits).all(axis=1)]
+    if not len(complete):
+        return None, None, None, 0
+    none, known, told = complete.mean(axis=0).tolist()
+    return none, known, told, len(complete)
+
+
+def _ratio(means: tuple[float | None, float | None, float | None, int]) -> float | None:
+    from howsure.measures import trust
+
+    found = trust(*means[:3])
+    return None if found is None or np.isnan(found) else found
