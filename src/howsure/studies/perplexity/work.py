@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from howsure import wiring
 from howsure.errors import EvidenceError, InputError, UnusableText
 from howsure.measures import nats_to_bits
 from howsure.measures.logprobs import check_logprobs
@@ -15,6 +16,7 @@ from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample,
 from howsure.studies import pairs
 from howsure.studies.pairs import Pair, check_seed, open_models
 from howsure.studies.perplexity.comparison import compare
+from howsure.studies.perplexity.excerpts import Trail, evidence, tokens_kept
 from howsure.studies.perplexity.judge import document_rows, judge
 from howsure.studies.perplexity.sums import Sums, block_sums, together
 from howsure.studies.perplexity.table import write_table
@@ -56,6 +58,9 @@ class Result(NamedTuple):
     def failed(self) -> bool:
         return any(row["reason"] is not None for row in self.documents)
 
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
+
 
 class Unit(NamedTuple):
     """A passage of a document, which becomes one sample; or why there is none where one should be.
@@ -68,6 +73,8 @@ class Unit(NamedTuple):
     part: int
     last: bool
     passage: Passage | Failure
+    trail: Trail | None = None
+    """The text of the document on its way, where some of it is to be kept."""
 
     @property
     def id(self) -> str:
@@ -118,10 +125,11 @@ def carry_out(
         complete = all_read(writer.samples, len(texts.documents))
         if not complete:
             prepared.model.load()  # before the clock of the progress starts
+        reader = _Reader(prepared.model, writer.samples)
         work_along(
             writer,
-            batches(() if complete else units(prepared)),
-            _Reader(prepared.model, writer.samples).read,
+            batches(() if complete else reader.forgetting(units(prepared, trails=True), writer.done)),
+            reader.read,
             progress or NoProgress(),
             what,
             -(-texts.byte_count // 1000),
@@ -183,13 +191,17 @@ def all_read(samples: Sequence[Sample], document_count: int) -> bool:
     return len(whole) == document_count and all(counts[index] == parts for index, parts in whole.items())
 
 
-def units(prepared: Prepared) -> Iterator[Unit]:
-    """Every passage of every document, in order: a pure function of texts, model and options."""
+def units(prepared: Prepared, *, trails: bool = False) -> Iterator[Unit]:
+    """Every passage of every document, in order: a pure function of texts, model and options.
+
+    With `trails` each has the text of its document on the way, which whoever reads must let go of.
+    """
     for index, (document, chunks) in enumerate(prepared.texts.stream()):
-        passages = prepared.model.passages(chunks, prepared.rolling)
+        trail = Trail() if trails else None
+        passages = prepared.model.passages(chunks if trail is None else trail.along(chunks), prepared.rolling)
         for part, (passage, following) in enumerate(pairwise(_ended(passages))):
             assert passage is not None
-            yield Unit(document, index, part, following is None, passage)
+            yield Unit(document, index, part, following is None, passage, trail)
 
 
 def _ended(passages: Iterable[Passage]) -> Iterator[Passage | Failure | None]:
@@ -236,25 +248,39 @@ class _Reader:
         found = iter(self._model.read(there) if there else [])
         return [self._sample(unit, next(found) if isinstance(unit.passage, Passage) else unit.passage) for unit in some]
 
+    def forgetting(self, all_units: Iterable[Unit], done: Container[str]) -> Iterator[Unit]:
+        """The units as they are; the text of those that are done is let go, since nobody will read them."""
+        for unit in all_units:
+            yield unit
+            if unit.trail is not None and unit.id in done:
+                unit.trail.drop(self._ends.get(unit.id))
+
     def _sample(self, unit: Unit, found: Stretch | Failure) -> Sample:
         result: dict[str, Any] = {"document": unit.document.id, "part": unit.part, "last": unit.last}
-        blocks = self._blocks(unit, found)
-        if isinstance(blocks, Failure):
-            return Sample(unit.id, unit.document_index, result, reason=blocks.reason, detail=blocks.detail)
-        return Sample(unit.id, unit.document_index, result | {"blocks": blocks})
+        before = self._before(unit.document_index, unit.part)
+        stretch = self._checked(found, before)
+        if before is None or isinstance(stretch, Failure):
+            if unit.trail is not None:
+                unit.trail.drop(None)
+            assert isinstance(stretch, Failure)
+            return Sample(unit.id, unit.document_index, result, reason=stretch.reason, detail=stretch.detail)
+        blocks = block_sums(stretch, before, unit.document.byte_count)
+        self._ends[unit.id] = before + sum(blocks["bytes"])
+        kept = {}
+        if unit.trail is not None:
+            kept = evidence(stretch, blocks, before, unit.trail, tokens_kept(unit.document_index))
+            unit.trail.drop(self._ends[unit.id])
+        return Sample(unit.id, unit.document_index, result | {"blocks": blocks}, kept)
 
-    def _blocks(self, unit: Unit, found: Stretch | Failure) -> dict[str, Any] | Failure:
+    def _checked(self, found: Stretch | Failure, before: int | None) -> Stretch | Failure:
         if isinstance(found, Failure):
             return found
-        before = self._before(unit.document_index, unit.part)
         if before is None:
             return Failure("earlier_part_failed", "a passage before this one failed, so its place is not known")
         try:
-            found = found._replace(logprobs=check_logprobs(found.logprobs))
+            return found._replace(logprobs=check_logprobs(found.logprobs))
         except EvidenceError as error:
             return Failure("bad_logprobs", f"{self._model.name} gave {error}")
-        self._ends[unit.id] = before + int(found.byte_counts.sum())
-        return block_sums(found, before, unit.document.byte_count)
 
     def _before(self, document_index: int, part: int) -> int | None:
         """The bytes of a document before a passage; None where one of them is not known."""
