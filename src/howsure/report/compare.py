@@ -30,19 +30,27 @@ def print_comparison(console: Console, comparison: dict[str, Any], shown_flips: 
 
 
 def _table(comparison: dict[str, Any]) -> Table:
-    a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
+    a, b = comparison["a"], comparison["b"]
     table = plain_table("", "A", "B", "B − A (95% interval, paired)")
     keep_whole(table, 0, 3)
     for place in (1, 2):
         table.columns[place].overflow = "fold"
     table.add_row("model", _name(a["model"]), _name(b["model"]), "")
     table.add_row("run", _name(a["run"]), _name(b["run"]), "")
-    for row in (*_rows("accuracy", "accuracy", comparison, percent, signed_points),
-                *_rows("mean margin", "margin", comparison, _nats, signed_nats)):  # fmt: skip
+    for row in rows_of(comparison):
         table.add_row(*row)
-    table.add_row("right", _right(a), _right(b), f"{difference['correct_count']:+d}")
-    table.add_row("coverage", a["coverage"]["text"], b["coverage"]["text"], f"{difference['paired_count']} in both")
     return table
+
+
+def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """What is compared: its name, A, B, and B − A."""
+    a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
+    return [
+        *_rows("accuracy", "accuracy", comparison, percent, signed_points),
+        *_rows("mean margin", "margin", comparison, _nats, signed_nats),
+        ("right", _right(a), _right(b), f"{difference['correct_count']:+d}"),
+        ("coverage", a["coverage"]["text"], b["coverage"]["text"], f"{difference['paired_count']} in both"),
+    ]
 
 
 def _rows(

@@ -50,15 +50,22 @@ def _table(comparison: dict[str, Any]) -> Table:
         table.columns[place].overflow = "fold"
     for name in ("model", "run"):
         table.add_row(name, _name(a[name]), _name(b[name]), "")
-    for words, name in _shares(comparison):
-        table.add_row(words, *_figure(comparison["difference"]["figures"][name], percent, signed_points))
-    for words, name in (("mean L2", "mean_l2"), ("median change of L2", "median_change_l2")):
-        table.add_row(words, *_figure(comparison["difference"]["figures"][name], _distance, _signed_distance))
-    for words, name in (("wrong format", "wrong_format_count"), ("refused", "refused_count")):
-        if a[name] or b[name]:
-            table.add_row(words, f"{a[name]:,}", f"{b[name]:,}", f"{b[name] - a[name]:+,}")
-    table.add_row("coverage", _name(a["coverage"]["text"]), _name(b["coverage"]["text"]), "")
+    for row in rows_of(comparison):
+        table.add_row(*map(_name, row))
     return table
+
+
+def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """What is compared: its name, A, B, and B − A."""
+    a, b, figures = comparison["a"], comparison["b"], comparison["difference"]["figures"]
+    distances = (("mean L2", "mean_l2"), ("median change of L2", "median_change_l2"))
+    counts = (("wrong format", "wrong_format_count"), ("refused", "refused_count"))
+    return [
+        *((words, *_figure(figures[name], percent, signed_points)) for words, name in _shares(comparison)),
+        *((words, *_figure(figures[name], _distance, _signed_distance)) for words, name in distances),
+        *((words, f"{a[n]:,}", f"{b[n]:,}", f"{b[n] - a[n]:+,}") for words, n in counts if a[n] or b[n]),
+        ("coverage", a["coverage"]["text"], b["coverage"]["text"], ""),
+    ]
 
 
 def _shares(comparison: dict[str, Any]) -> list[tuple[str, str]]:

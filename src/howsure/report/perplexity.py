@@ -92,21 +92,31 @@ def print_comparison(console: Console, comparison: dict[str, Any]) -> None:
 
 
 def _sides(comparison: dict[str, Any]) -> Table:
-    a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
+    a, b = comparison["a"], comparison["b"]
     table = plain_table("", "A", "B", "B − A (95% interval, paired)")
     keep_whole(table, 0, 3)
     for place in (1, 2):
         table.columns[place].overflow = "fold"
     table.add_row("model", *(Text(printable(str(side["model"]), one_line=True)) for side in (a, b)), "")
+    for row in rows_of(comparison):
+        table.add_row(*row)
+    return table
+
+
+def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """What is compared: its name, A, B, and B − A."""
+    a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
     shown = signed_bits(difference["bits_per_byte"], difference["low"], difference["high"])
     if difference["bits_per_byte"] is not None and difference["low"] is None:
         shown += " (too little text)"
-    table.add_row("bits per byte", _number(a["bits_per_byte"]), _number(b["bits_per_byte"]), shown)
-    for name in ("perplexity_per_word", "perplexity_per_token"):
-        table.add_row(name.replace("_", " "), _number(a[name]), _number(b[name]), "")
-    table.add_row("tokens", *(f"{side['tokens']:,}" if side["tokens"] is not None else "—" for side in (a, b)), "")
-    table.add_row("coverage", a["coverage"]["text"], b["coverage"]["text"], f"{difference['documents']} in both")
-    return table
+    by_choice = ("perplexity_per_word", "perplexity_per_token")
+    tokens_a, tokens_b = (f"{side['tokens']:,}" if side["tokens"] is not None else "—" for side in (a, b))
+    return [
+        ("bits per byte", _number(a["bits_per_byte"]), _number(b["bits_per_byte"]), shown),
+        *((name.replace("_", " "), _number(a[name]), _number(b[name]), "") for name in by_choice),
+        ("tokens", tokens_a, tokens_b, ""),
+        ("coverage", a["coverage"]["text"], b["coverage"]["text"], f"{difference['documents']} in both"),
+    ]
 
 
 def _largest_differences(documents: Sequence[dict[str, Any]]) -> Table:
