@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure import wiring
 from howsure.errors import EvidenceError
 from howsure.measures.logprobs import POSITIVE_TOLERANCE_NATS, ZERO_PROBABILITY_LOGPROB, check_logprobs
 
@@ -166,6 +167,9 @@ class TokenLogprobs:
             out["prefix_chars"] = self.prefix_chars
         return out
 
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TokenLogprobs:
         """The inverse of `to_dict`."""
@@ -250,6 +254,9 @@ class Distribution:
             "probabilities": self.probabilities.tolist(),
             "other": self.other,
         }
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Distribution:

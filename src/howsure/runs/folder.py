@@ -86,6 +86,9 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {self.manifest.identity.study}, {self.status})"
 
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
+
 
 class RunWriter:
     """The one process that writes a run; a context manager.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from howsure import wiring
 from howsure.errors import InputError
 from howsure.runs import Run
 from howsure.studies.grounding import comparison as grounding
@@ -17,7 +18,14 @@ RunLike = Run | str | os.PathLike[str]
 STUDIES = {mcq.STUDY: mcq, perplexity.STUDY: perplexity, grounding.STUDY: grounding}
 
 
-def compare(run_a: RunLike, run_b: RunLike, *, seed: int = 0) -> dict[str, Any]:
+class Comparison(dict[str, Any]):
+    """A plain dictionary in every way but one: a notebook shows it as a table."""
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
+
+
+def compare(run_a: RunLike, run_b: RunLike, *, seed: int = 0) -> Comparison:
     """Compare two finished runs from their folders; no model is needed.
 
     Gives `a` and `b` (the figures of each), `difference` (B − A, with paired intervals) and `notes`. Runs of different
@@ -25,8 +33,7 @@ def compare(run_a: RunLike, run_b: RunLike, *, seed: int = 0) -> dict[str, Any]:
     """
     check_seed(seed)
     a, b = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
-    found: dict[str, Any] = STUDIES[study_of(a, b)].compare(a, b, seed=seed)
-    return found
+    return Comparison(STUDIES[study_of(a, b)].compare(a, b, seed=seed))
 
 
 def study_of(a: Run, b: Run) -> str:

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure import wiring
 from howsure.errors import EvidenceError, InputError
 from howsure.measures import (
     BlockEntropy,
@@ -96,6 +97,9 @@ class DistributionEntropy:
             "against": None if self.against is None else self.against.to_dict(),
         }
 
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
+
 
 def entropy_of_distribution(p: Sequence[float], against: Sequence[float] | None = None) -> DistributionEntropy:
     """H(p), and under a model m of the same outcomes H(p, m), KL(p ‖ m) and |H(p, m) − H(p)|."""
@@ -156,6 +160,9 @@ class CountsEntropy:
             "perplexity": perplexity_of(self.estimates.plugin_bits),
             "against": None if self.against is None else self.against.to_dict(),
         }
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 def entropy_of_counts(counts: Sequence[float], against: Sequence[float] | None = None) -> CountsEntropy:
@@ -252,6 +259,9 @@ class TextEntropy:
             "entropy_rate_missing": self.entropy_rate_missing,
             "against": None if self.against is None else self.against.to_dict(),
         }
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 def block_in_bits(row: BlockEntropy) -> dict[str, Any]:

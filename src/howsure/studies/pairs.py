@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from howsure import wiring
 from howsure.errors import InputError
 from howsure.models.contract import Model
 from howsure.models.registry import load
@@ -47,6 +48,9 @@ class Pair(NamedTuple):
     a: Any
     b: Any
     comparison: dict[str, Any]
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 P = TypeVar("P", bound=Prepared)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from howsure import wiring
 from howsure.errors import EvidenceError, InputError
 from howsure.evidence import TokenLogprobs, entropies_from_top
 from howsure.measures import nats_to_bits
@@ -113,6 +114,9 @@ class Reading:
             "most_surprising": self.most_surprising(),
             "tokens": [{**self.token(i), "entropy_bits": entropies_bits[i]} for i in range(len(self.evidence))],
         }
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 def item_for(text: str) -> ScoreItem:

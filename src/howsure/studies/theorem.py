@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure import wiring
 from howsure.errors import InputError
 from howsure.measures import MarkovModel, MarkovSource, estimate_markov, nats_to_bits
 from howsure.studies.entropy import perplexity_of
@@ -114,6 +115,9 @@ class Theorem:
             "lengths": list(self.lengths),
             "curves": [curve.to_dict() for curve in self.curves],
         }
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 def theorem(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from howsure import wiring
 from howsure.errors import InputError
 from howsure.measures import trust_of_each
 from howsure.studies.trust.csv_lines import ENTROPY_COLUMNS
@@ -40,6 +41,9 @@ class Analysis(NamedTuple):
 
     summary: dict[str, Any]
     failed: bool
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 def analyse(paths: Sequence[PathLike], *, seed: int = 0) -> Analysis:

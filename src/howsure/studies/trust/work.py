@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from howsure import wiring
 from howsure.errors import InputError, MissingCapability, ModelError
 from howsure.models.contract import Capability, Model
 from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample
@@ -99,6 +100,9 @@ class Result(NamedTuple):
     @property
     def failed(self) -> bool:
         return any(sample.failed for sample in self.samples)
+
+    def _repr_html_(self) -> str:
+        return str(wiring.ask("html", self))
 
 
 def prepare(
