@@ -43,7 +43,8 @@ class Card(NamedTuple):
     key: str
     title: str
     verdict: str
-    right: bool
+    right: bool | None
+    """None where there is no right and wrong."""
     body: Node
 
 
@@ -57,6 +58,9 @@ class Picks(NamedTuple):
     titles: tuple[str, str] = ("Surely wrong", "Doubtfully right")
     nothing: str = ""
     """Why there are none, where there are none."""
+    lead: str = (
+        "Where confidence and truth part ways: the surest of what is wrong, and the least sure of what is right."
+    )
 
 
 class Pages(Protocol):

@@ -117,13 +117,20 @@ def tiles(summary: Mapping[str, Any]) -> Element:
 
 
 def _tile(entry: Mapping[str, Any]) -> Element:
+    if entry["value"] is None:  # the method says why, as in "not identified: …"
+        named, _, why = (entry.get("method") or "—").partition(": ")
+        return _tile_of(entry, named, why)
     shown, _, interval = value_with_interval(dict(entry)).partition(" (")
     level = entry.get("level")
     doubt = f"{level:.0%} interval {interval.rstrip(')')}" if interval and level else interval.rstrip(")")
+    return _tile_of(entry, shown, doubt or "no interval")
+
+
+def _tile_of(entry: Mapping[str, Any], shown: str, below: str) -> Element:
     return h.li(title=words(entry.get("method") or "") or None)[
         h.span(class_="name")[words(entry["name"])],
         h.strong[words(shown)],
-        h.span(class_="quiet")[doubt or "no interval"],
+        h.span(class_="quiet")[words(below)],
     ]
 
 
@@ -156,7 +163,7 @@ def card(one: Card, links: Any) -> Element:
     return h.article(class_="card")[
         h.header[
             h.h4[h.a(href=address)[title] if address else title],
-            badge(one.verdict, "good" if one.right else "bad"),
+            badge(one.verdict, "none" if one.right is None else "good" if one.right else "bad"),
         ],
         one.body,
     ]

@@ -126,13 +126,12 @@ def parts(material: Material) -> list[Section]:
 
 def _worth_a_look(material: Material) -> Section:
     title = "Worth a look"
-    lead = "Where confidence and truth part ways: the surest of what is wrong, and the least sure of what is right."
 
     def make() -> Section:
         found = material.pages.picks(material, PICKS)
         if found is None:
             return Section(title, "", h.p(class_="quiet")["This study has no right and wrong."])
-        return Section(title, lead, picks(found, material.links), "look")
+        return Section(title, found.lead, picks(found, material.links), "look")
 
     return guarded(make, lambda why: Section(title, "", notice(f"the samples do not hold what is needed: {why}")))
 
