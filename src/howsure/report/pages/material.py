@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import copy
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
 from howsure.errors import InputError, RunDamaged
 from howsure.evidence import Outcome
-from howsure.report.pages.columns import Place, Table
+from howsure.report.pages.columns import LARGEST, Place, Table
 from howsure.report.pages.contract import CANNOT, columns_of, pages_of
 from howsure.runs import Run, Sample
 from howsure.runs.folder import SAMPLES
@@ -19,6 +21,12 @@ from howsure.runs.folder import SAMPLES
 PICTURE_KINDS = {".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 LARGEST_PICTURE_BYTES = 32_000_000
 UNREADABLE = "unreadable_sample"
+BLOCK_BYTES = 1 << 20
+LARGEST_LINE_BYTES = 256_000_000
+REMEMBERED_BYTES = 4_096
+"""Of the last line that was read: whether it still stands there tells whether the file was written over."""
+
+Row = tuple[str, Place, Mapping[str, Any]]
 
 
 class Links(Protocol):
@@ -45,16 +53,21 @@ class _Lean(msgspec.Struct):
 
 
 class Material:
-    """A run and its rows. `summary` is None for a run that is not finished."""
+    """A run and its rows. `summary` is None for a run that is not finished.
 
-    def __init__(self, folder: str | os.PathLike[str], links: Links) -> None:
+    With `at_once` false nothing is read of the samples until `read_some` is called, again and again, until it says
+    that all is here.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], links: Links, *, at_once: bool = True) -> None:
         self.folder = Path(folder)
         self.links = links
-        self.run = Run(self.folder)
-        self.pages = pages_of(self.study)
         self._decoder = msgspec.json.Decoder(_Lean)
-        self._start_anew()
-        self.refresh()
+        self._read_as: str | None = None
+        self.end_bytes, self._file_id, self._last_line = 0, -1, b""
+        self.look_again()
+        if at_once:
+            self._read_all()
 
     @property
     def study(self) -> str:
@@ -62,6 +75,11 @@ class Material:
 
     def refresh(self) -> None:
         """Read what is new since the last time: the manifest, the summary, and samples that were added."""
+        self.look_again()
+        self._read_all()
+
+    def look_again(self) -> None:
+        """Read the manifest and the summary; the samples stay as they are, unless the run is of another study now."""
         self.run = Run(self.folder)
         self.status = self.run.status
         try:
@@ -69,11 +87,20 @@ class Material:
             self.summary_problem = None
         except RunDamaged as error:
             self.summary, self.summary_problem = None, str(error)
-        self._read_on()
+        if self.study != self._read_as:
+            self._read_as = self.study
+            self.pages = pages_of(self.study)
+            self._start_anew()
+
+    def linked(self, links: Links) -> Material:
+        """The same run and rows with links of another kind."""
+        other = copy.copy(self)
+        other.links = links
+        return other
 
     def sample(self, row: int) -> Sample:
         """A whole sample, evidence and all, from the disk."""
-        place = self.table.places[row]
+        place = self.table.place_of(row)
         path = self.folder / SAMPLES
         try:
             with path.open("rb") as file:
@@ -84,45 +111,84 @@ class Material:
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
-    def _start_anew(self) -> None:
-        self.table = Table(columns_of(self.pages))
-        self.damaged_lines = 0
-        self._end = 0
-        self._file_id: int | None = None
-
-    def _read_on(self) -> None:
+    def read_some(self, most_bytes: int = BLOCK_BYTES) -> bool:
+        """Read on by about so much; true once every whole line of samples.jsonl is here."""
         path = self.folder / SAMPLES
         try:
             found = path.stat()
+            if self._is_another(path, found):
+                self._start_anew()
+                self._file_id = found.st_ino
+            if found.st_size == self.end_bytes:
+                return True
+            with path.open("rb") as file:
+                file.seek(self.end_bytes)
+                block = _whole_lines(file, most_bytes)
         except FileNotFoundError:
-            return self._start_anew()
-        if found.st_ino != self._file_id or found.st_size < self._end:
             self._start_anew()
-            self._file_id = found.st_ino
-        if found.st_size == self._end:
-            return None
-        with path.open("rb") as file:
-            file.seek(self._end)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._take(line)
-                self._end += len(line)
-        return None
+            return True
+        except OSError as error:
+            raise RunDamaged(f"{path} cannot be read: {error.strerror}") from error
+        self.table.extend(self._rows_of(block))
+        return not block or found.st_size <= self.end_bytes
 
-    def _take(self, line: bytes) -> None:
-        place = Place(self._end, len(line))
+    def _read_all(self) -> None:
+        while not self.read_some():
+            pass
+
+    def _start_anew(self) -> None:
+        self.table = Table(columns_of(self.pages))
+        self.damaged_lines = 0
+        self.end_bytes, self._file_id, self._last_line = 0, -1, b""
+
+    def _is_another(self, path: Path, found: os.stat_result) -> bool:
+        """Whether the file is no longer the one of which the rows are: replaced, cut, or written over."""
+        if found.st_ino != self._file_id or found.st_size < self.end_bytes:
+            return True
+        with path.open("rb") as file:
+            file.seek(self.end_bytes - len(self._last_line))
+            return file.read(len(self._last_line)) != self._last_line
+
+    def _rows_of(self, block: bytes) -> list[Row]:
+        rows = []
+        lines = block.split(b"\n")[:-1]
+        for line in lines:
+            row = self._row(line)
+            if row is None:
+                self.damaged_lines += 1
+            else:
+                rows.append(row)
+            self.end_bytes += len(line) + 1
+        if lines:
+            self._last_line = lines[-1][-REMEMBERED_BYTES:] + b"\n"
+        return rows
+
+    def _row(self, line: bytes) -> Row | None:
+        """None for a line that holds no sample."""
         try:
             lean = self._decoder.decode(line)
         except (msgspec.DecodeError, RecursionError):
-            self.damaged_lines += 1
-            return
+            return None
         sample = Sample(lean.id, lean.index, lean.result, {}, lean.outcome, lean.reason, lean.detail)
         try:
             row = self.pages.row(sample)
         except CANNOT:
             row = {"reason": UNREADABLE}
-        self.table.append(lean.id, place, {"id": lean.id, "reason": lean.reason, "_index": lean.index} | row)
+        index = lean.index if abs(lean.index) < LARGEST else None
+        return lean.id, Place(self.end_bytes, len(line)), {"id": lean.id, "reason": lean.reason, "_index": index} | row
+
+
+def _whole_lines(file: BinaryIO, most_bytes: int) -> bytes:
+    """About so many bytes up to the end of a line; nothing where the last line is not whole yet."""
+    block = file.read(most_bytes)
+    while (end := block.rfind(b"\n")) < 0:
+        more = file.read(most_bytes)
+        if not more:
+            return b""
+        if len(block) > LARGEST_LINE_BYTES:
+            raise RunDamaged(f"{file.name} has a line of more than {LARGEST_LINE_BYTES:,} bytes, which is no sample")
+        block += more
+    return block[: end + 1]
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------------

@@ -29,15 +29,20 @@ def asset(name: str) -> str:
 def standalone(title: str, body: Node) -> str:
     """A page in one file that needs nothing else and lets nothing else in."""
     style, script = asset("howsure.css"), asset("howsure.js")
-    policy = (
-        f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
     head = [
-        h.meta({"http-equiv": "Content-Security-Policy"}, content=policy),
+        h.meta({"http-equiv": "Content-Security-Policy"}, content=standalone_policy()),
         h.style[Markup(style)],  # both are ours, and hold nothing from outside
     ]
     return _page(title, head, [body, h.script[Markup(script)]])
+
+
+def standalone_policy() -> str:
+    """What such a page may do: show its own style and pictures, and run its own script."""
+    style, script = _digest(asset("howsure.css")), _digest(asset("howsure.js"))
+    return (
+        f"default-src 'none'; img-src data:; style-src '{style}'; script-src '{script}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 def served(title: str, body: Node) -> str:

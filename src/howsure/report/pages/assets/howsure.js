@@ -26,10 +26,10 @@ for (const kind of ["mouseover", "focusin"]) {
 }
 
 // A row of steps of which one is shown. Its address ends in #<id>=<step>, so that a step can be shared.
-for (const stepper of document.querySelectorAll(".stepper")) {
+const setUp = (stepper) => {
   const steps = [...stepper.querySelectorAll(":scope > .step")];
   const controls = stepper.querySelector(":scope > .controls");
-  if (!controls || steps.length === 0) continue;
+  if (!controls || steps.length === 0) return;
   const slider = controls.querySelector("input[type=range]");
   const place = controls.querySelector(".place");
   let timer = null;
@@ -76,4 +76,6 @@ for (const stepper of document.querySelectorAll(".stepper")) {
   });
   const named = stepper.id && location.hash.startsWith(`#${stepper.id}=`) ? Number(location.hash.split("=")[1]) : 1;
   show(Number.isInteger(named) ? named - 1 : 0, false);
-}
+};
+document.querySelectorAll(".stepper").forEach(setUp);
+document.addEventListener("hs:added", (event) => event.target.querySelectorAll(".stepper").forEach(setUp));
