@@ -119,7 +119,7 @@ def tiles(summary: Mapping[str, Any]) -> Element:
 def _tile(entry: Mapping[str, Any]) -> Element:
     if entry["value"] is None:  # the method says why, as in "not identified: …"
         named, _, why = (entry.get("method") or "—").partition(": ")
-        return _tile_of(entry, named, why)
+        return _tile_of(entry, named, why or "no interval")
     shown, _, interval = value_with_interval(dict(entry)).partition(" (")
     level = entry.get("level")
     doubt = f"{level:.0%} interval {interval.rstrip(')')}" if interval and level else interval.rstrip(")")

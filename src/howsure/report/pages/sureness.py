@@ -73,13 +73,17 @@ def histogram_by_outcome(
     names: tuple[str, str] = ("right", "wrong"),
     *,
     low: float | None = None,
+    span: tuple[float, float] | None = None,
 ) -> Element:
-    """How values lie among right and wrong, one above the other; `right` is 1, 0, or NaN where not known."""
+    """How values lie among right and wrong, one above the other; `right` is 1, 0, or NaN where not known.
+
+    `span` is what values can be, where that is known.
+    """
     known = np.isfinite(values) & np.isfinite(right)
-    chart = Chart(title, Axis(label, low), Axis("samples", 0, whole=True))
+    chart = Chart(title, Axis(label, low) if span is None else Axis(label, *span), Axis("samples", 0, whole=True))
     if not known.any():
         return chart.figure("There is nothing to show.", [], [])
-    edges = np.histogram_bin_edges(values[known], bins=HISTOGRAM_BINS)
+    edges = np.histogram_bin_edges(values[known], bins=HISTOGRAM_BINS, range=span)
     good = np.histogram(values[known & (right == 1)], edges)[0]
     bad = np.histogram(values[known & (right == 0)], edges)[0]
     lefts, rights = edges[:-1].tolist(), edges[1:].tolist()
