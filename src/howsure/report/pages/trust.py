@@ -86,6 +86,7 @@ def _should_it_be_sure(material: Material) -> Section:
             table.numbers("action_probability"),
             right,
             ("on a shortest path", "off it"),
+            span=(0.0, 1.0),
         )
     ]
     if found and found["calibration"] and found["selective"]:

@@ -17,7 +17,7 @@ from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
 from howsure.report.pages.named import Named, dots
 from howsure.report.pages.parts import facts, number, words
-from howsure.report.pages.trust_spread import CONDITIONS, MEANING, in_words
+from howsure.report.pages.trust_spread import CONDITIONS, MEANING, in_words, meaning, plain
 from howsure.report.text import counted, value_with_interval
 from howsure.report.trust_log import bootstrap_in_words, fieller_in_words, trust_in_words
 
@@ -44,9 +44,12 @@ def overall(material: Material) -> Section:
         return Section(title, MEANING, body, anchor)
     trust = summary["trust"]
     differences = trust["delta_h_s_bits"]["value"], trust["delta_h_ls_bits"]["value"]
-    said = "No step has all three entropies, so nothing can be said about T."
-    if differences[0] is not None and differences[1] is not None:
-        said = f"On average over {counted(trust['steps'], 'complete step')}: {in_words(*differences)}"
+    if differences[0] is None or differences[1] is None:
+        lacking = facts({plain(reason): counted(count, "step") for reason, count in summary["missing"]["rows"].items()})
+        body = [h.p["No step has all three entropies, so nothing can be said about T. They are missing for:"], lacking]
+        return Section(title, MEANING, body, anchor)
+    means = meaning(*differences) if trust["identified"] else f"T is not identified: {trust['reason']}."
+    said = f"On average over {counted(trust['steps'], 'complete step')}: {in_words(*differences)} {words(means, 400)}"
     body = [h.p[said], h.div(class_="plots")[_means(summary), facts(_figures(summary))]]
     return Section(title, MEANING, body, anchor)
 
@@ -100,14 +103,13 @@ def share_words(entry: dict[str, Any]) -> str:
 
 def by_step(material: Material) -> list[Section]:
     episodes = episodes_of(material.table)
-    if not episodes:
+    if not any(np.isfinite(material.table.numbers(column)).any() for column in _COLUMNS):
         return []
     shown = episodes[:MOST_EPISODES]
     plots = [plot for number_, rows in shown for plot in _of_episode(material, number_, rows)]
-    more = len(episodes) - len(shown)
     lead = "How open the action was at each step, and what T makes of it. Where something is missing, the line breaks."
-    if more:
-        lead += f" The first {MOST_EPISODES} episodes are drawn; {counted(more, 'more')} below, by their means."
+    if len(episodes) > len(shown):
+        lead += f" The first {MOST_EPISODES} episodes are drawn; all {len(episodes):,} are below, by their means."
     found = [Section("Step by step", lead, h.div(class_="plots")[plots], "by-step")]
     if len(episodes) > 1:
         found.append(_by_episode(material, episodes))
@@ -150,9 +152,13 @@ def _entropies(material: Material, episode: int, rows: Sequence[int], cut: str) 
 def _trusts(material: Material, episode: int, rows: Sequence[int], cut: str) -> Element:
     """T of the steps; what lies beyond the axis is marked at its edge, and is in the table as it is."""
     low, high = TRUST_AXIS
+    if all(value is None for value in _picked(material.table, "trust", rows)):
+        return h.p(class_="quiet")[
+            f"No step of episode {episode} has a T, which takes all three entropies, and the first to differ from the last."
+        ]
     steps, values = _picked(material.table, "step", rows), _picked(material.table, "trust", rows)
     chart = Chart(f"Episode {episode}: trust T", Axis("step", whole=True), Axis("T", low, high))
-    chart.level(0.0, "0: knowledge alone decided nothing").level(1.0, "1: knowledge alone decided everything")
+    chart.level(0.0).level(1.0)
     tips = [f"step {number(s, 0)}: T {number(v, 4)}" for s, v in zip(steps, values, strict=True)]
     inside = [value if value is not None and low <= value <= high else None for value in values]
     links = _links(material, rows)
@@ -173,8 +179,9 @@ def _trusts(material: Material, episode: int, rows: Sequence[int], cut: str) -> 
     gaps = f" {counted(lacking, 'step')} {'has' if lacking == 1 else 'have'} no T." if lacking else ""
     far = f" {counted(len(beyond), 'step')} beyond {low:g} to {high:g}, marked at the edge." if beyond else ""
     return chart.figure(
-        "How much of what knowledge and instruction took off the entropy was taken off by knowledge alone. It may lie "
-        f"below 0 or above 1, since a model may become less sure by being told more.{far}{gaps}{cut}",
+        "Of what knowledge and instruction together took off the entropy, the part that knowledge took off alone: at "
+        "the dashed lines nothing (0) and everything (1). T may lie beyond them, since a model may become less sure by "
+        f"being told more.{far}{gaps}{cut}",
         ["step", "T"],
         list(zip([_whole(step) for step in steps], values, strict=True)),
     )

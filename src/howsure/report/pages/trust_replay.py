@@ -95,9 +95,13 @@ def step_name(result: dict[str, Any]) -> str:
 
 def seen(result: dict[str, Any]) -> str:
     """The frame for somebody who cannot see it."""
+    return f"The world from above: {where(result)}."
+
+
+def where(result: dict[str, Any]) -> str:
     place = f"({number(result['agent_x'], 0)}, {number(result['agent_y'], 0)})"
     carrying = f", carrying {words(result['carrying'], 60)}" if result.get("carrying") else ""
-    return f"The world from above: the robot at {place}, facing {words(result['agent_dir'], 20)}{carrying}."
+    return f"the robot at {place}, facing {words(result['agent_dir'], 20)}{carrying}"
 
 
 def done(result: dict[str, Any]) -> str:

@@ -77,7 +77,7 @@ def plain(reason: object) -> str:
 def spreads(result: Mapping[str, Any]) -> Element:
     """Every action in each of the three conditions, and below them how open the choice was."""
     found = result["conditions"]
-    return h.div(class_="scroll")[
+    return h.div(class_="scroll", tabindex="0", role="region", aria_label="How likely each action was")[
         h.table(class_="spread")[
             h.thead[
                 h.tr[
@@ -171,27 +171,29 @@ def worked_out(result: Mapping[str, Any]) -> str:
     by_known, by_all = none - known, none - told
     steps = f"T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)) = ({none:.4f} − {known:.4f}) / ({none:.4f} − {told:.4f})"
     if abs(by_all) < DENOMINATOR_FLOOR:
-        return f"{steps}, which divides by zero: told everything it was as sure as told nothing, and T is not defined."
+        return f"{steps}, which divides by zero."
     return f"{steps} = {_signed(by_known)} / {_signed(by_all)} = {number(by_known / by_all, 4)}."
 
 
 def in_words(by_known: float, by_all: float) -> str:
     """What the two differences say, for somebody who sees them for the first time."""
-    both = (
+    return (
         f"Told what is known about the place, the model became {changed(by_known)}; told the instruction too, "
         f"{changed(by_all)}, both against being told neither."
     )
+
+
+def meaning(by_known: float, by_all: float) -> str:
+    """What T means where the two differences lie so."""
+    if abs(by_all) < DENOMINATOR_FLOOR:
+        return "T is not defined: there is nothing that knowledge could be a part of."
     if by_all < 0:
-        return (
-            f"{both} Being told everything made it less sure, so T is a ratio of losses here, and no share of a gain."
-        )
-    if by_all == 0:
-        return both
+        return "Being told everything made it less sure, so T is a ratio of losses here, and no share of a gain."
     if by_known < 0:
-        return f"{both} Knowledge alone made it less sure, so T is below 0."
+        return "Knowledge alone made it less sure, so T is below 0."
     if by_known > by_all:
-        return f"{both} Knowledge alone made it surer than both together, so T is above 1."
-    return f"{both} T is the share of all that was gained which came from knowledge alone."
+        return "Knowledge alone made it surer than both together, so T is above 1."
+    return "T is the share of all that was gained which came from knowledge alone."
 
 
 def changed(bits: float) -> str:

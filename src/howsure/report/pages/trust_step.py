@@ -15,7 +15,7 @@ from howsure.report.pages.parts import facts, flag, long_text, notice, number, t
 from howsure.report.pages.plain import as_written
 from howsure.report.pages.tokens import legend, percent, shaded, shades_of
 from howsure.report.pages.trust_frames import Frames
-from howsure.report.pages.trust_replay import best, done, seen, verdict
+from howsure.report.pages.trust_replay import best, done, seen, verdict, where
 from howsure.report.pages.trust_spread import (
     ACTING,
     CONDITIONS,
@@ -23,10 +23,12 @@ from howsure.report.pages.trust_spread import (
     MEANING,
     entropies,
     in_words,
+    meaning,
     plain,
     spreads,
     worked_out,
 )
+from howsure.report.text import counted
 from howsure.runs import Sample
 
 _WRITTEN_STEPS = ("step1", "step2", "step3")
@@ -50,7 +52,7 @@ def _what_happened(sample: Sample, material: Material) -> Section:
     told = facts(
         {
             "instruction": words(result.get("instruction") or "none is given", 2_000),
-            "place": seen(result),
+            "place": where(result),
             "action": done(result),
             "on a shortest path": verdict(result),
             "best actions": best(result),
@@ -75,14 +77,15 @@ def _sureness(sample: Sample, evidence: str) -> Section:
     result = sample.result
     bits = list(entropies(result).values())
     none, known, told = bits
-    meaning = None
+    said = None
     if none is not None and known is not None and told is not None:
-        meaning = h.p[in_words(none - known, none - told)]
-    failed = notice(f"{plain(sample.reason)}: {sample.detail or ''}") if sample.failed else None
+        gained = none - known, none - told
+        said = h.p[in_words(*gained), " ", meaning(*gained)]
+    failed = notice(f"This step is incomplete: {sample.detail or plain(sample.reason)}") if sample.failed else None
     return Section(
         "How sure it was",
         f"{MEANING} {EVIDENCE.get(evidence, '')}",
-        [failed, spreads(result), h.p[worked_out(result)], meaning],
+        [failed, spreads(result), h.p[worked_out(result)], said],
     )
 
 
@@ -134,7 +137,9 @@ def _prompt(name: str, told: str, prompts: Mapping[str, Any]) -> Element:
     again = f", word for word the same as {same}" if same else ""
     return h.details(open=name == ACTING)[
         h.summary[f"{name}: {told}{again}"],
-        [[h.p(class_="quiet")[words(role, 40)], long_text(text, fold=False)] for role, text in prompts[name]],
+        h.div(class_="mono")[
+            [[h.p(class_="quiet")[words(role, 40)], long_text(text, fold=False)] for role, text in prompts[name]]
+        ],
     ]
 
 
@@ -209,7 +214,7 @@ def _reading(answer: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[st
         "can be carried out": percent(condition["executability"])
         if condition.get("executability") is not None
         else None,
-        "asked again": f"{condition['retries']} times, for JSON" if condition.get("retries") else None,
+        "asked again": f"{counted(condition['retries'], 'time')}, for JSON" if condition.get("retries") else None,
         "ended by": answer.get("finish_reason"),
     }
 
