@@ -108,8 +108,9 @@ class Chart:
         *,
         bottoms: Sequence[float] | None = None,
         tips: Sequence[str] | None = None,
+        pale: bool = False,
     ) -> Chart:
-        """Upright bars from `bottoms` (0) to `tops`."""
+        """Upright bars from `bottoms` (0) to `tops`; pale where something else is to be seen before them."""
         floors = [0.0] * len(lefts) if bottoms is None else list(bottoms)
         rows = [
             row for row in zip(lefts, rights, floors, tops, _tips(tips, len(lefts)), strict=True) if _finite(row[3])
@@ -117,8 +118,9 @@ class Chart:
         self._not_drawn += len(lefts) - len(rows)
         self._xs += [value for row in rows for value in row[:2]]
         self._ys += [value for row in rows for value in row[2:4] if value is not None]
-        self._name(label, series, "bar")
-        self._drawn.append(lambda x, y: [_bar(x, y, row, series) for row in rows])
+        kind = "bar pale" if pale else "bar"
+        self._name(label, series, kind)
+        self._drawn.append(lambda x, y: [_bar(x, y, row, series, kind) for row in rows])
         return self
 
     def whiskers(self, xs: Values, lows: Values, highs: Values, series: int = 0) -> Chart:
@@ -270,13 +272,17 @@ def _linked(mark: Element, link: str | None) -> Element:
     return mark if link is None else h.a(href=link)[mark]
 
 
-def _bar(x: Scale, y: Scale, row: Sequence[Any], series: int) -> Element:
+def _bar(x: Scale, y: Scale, row: Sequence[Any], series: int, kind: str = "bar") -> Element:
     left, right, bottom, top, tip = row
     high, low = sorted((y(top), y(bottom)))
     width = max(x(right) - x(left) - 1, 1.0)
     words = h.title[shortened(tip, TIP_CHARACTERS)] if tip else None
     return h.rect(
-        class_=f"bar s{series % MOST_SERIES}", x=px(x(left)), y=px(high), width=px(width), height=px(max(low - high, 0))
+        class_=f"{kind} s{series % MOST_SERIES}",
+        x=px(x(left)),
+        y=px(high),
+        width=px(width),
+        height=px(max(low - high, 0)),
     )[words]
 
 
@@ -289,8 +295,8 @@ def _whisker(x: Scale, y: Scale, row: Sequence[Any], series: int) -> Element:
 def _sample(entry: _Legend) -> Element:
     if entry.kind == "line":
         return h.path(class_=f"line s{entry.series}", d="M1 6H25")
-    if entry.kind == "bar":
-        return h.rect(class_=f"bar s{entry.series}", x="6", y="1", width="14", height="10")
+    if entry.kind.startswith("bar"):
+        return h.rect(class_=f"{entry.kind} s{entry.series}", x="6", y="1", width="14", height="10")
     return _mark(13, 6, entry.series, None)
 
 
