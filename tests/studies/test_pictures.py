@@ -25,10 +25,9 @@ from studies.on_paper import OnPaper, write
 from studies.test_mcq_images import huge_header, torn
 
 
-def noise(path: Path, size: tuple[int, int] = (320, 200), kind: str = "PNG", **how: Any) -> Picture:
+def shades(path: Path, size: tuple[int, int] = (320, 200), kind: str = "PNG", **how: Any) -> Picture:
     path.parent.mkdir(parents=True, exist_ok=True)
-    grain = Image.effect_noise((64, 64), 60).convert("RGB").resize(size)
-    grain.save(path, kind, **how)
+    Image.linear_gradient("L").convert("RGB").resize(size).save(path, kind, **how)
     return inspect_picture(path)
 
 
@@ -48,7 +47,7 @@ def opened(content: bytes) -> Image.Image:
     [((320, 200), (320, 200)), ((2560, 1440), (1280, 720)), ((900, 2700), (427, 1280)), ((5000, 2), (1280, 1))],
 )
 def test_a_copy_is_as_long_as_it_may_be(tmp_path: Path, size: tuple[int, int], expected: tuple[int, int]) -> None:
-    copy = opened(small_copy(noise(tmp_path / "a.png", size)) or b"")
+    copy = opened(small_copy(shades(tmp_path / "a.png", size)) or b"")
     assert (copy.format, copy.mode, copy.size) == ("JPEG", "RGB", expected)
 
 
@@ -56,7 +55,7 @@ def test_a_copy_carries_no_metadata_and_is_the_same_every_time(tmp_path: Path) -
     exif = Image.Exif()
     exif[0x010E] = "taken at home"
     how: dict[str, Any] = {"comment": b"for my eyes", "exif": exif, "icc_profile": b"a profile", "dpi": (300, 300)}
-    picture = noise(tmp_path / "a.jpg", kind="JPEG", **how)
+    picture = shades(tmp_path / "a.jpg", kind="JPEG", **how)
     content = small_copy(picture)
     assert content is not None
     assert content == small_copy(picture)
@@ -68,13 +67,13 @@ def test_a_copy_carries_no_metadata_and_is_the_same_every_time(tmp_path: Path) -
 def test_what_is_shown_turned_is_kept_upright(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
-    copy = small_copy(noise(tmp_path / "a.jpg", (40, 20), "JPEG", exif=exif))
+    copy = small_copy(shades(tmp_path / "a.jpg", (40, 20), "JPEG", exif=exif))
     assert opened(copy or b"").size == (20, 40)
 
 
 def test_nothing_is_kept_of_other_bytes_or_bad_ones(tmp_path: Path) -> None:
-    picture = noise(tmp_path / "a.png")
-    noise(tmp_path / "a.png", (321, 200))
+    picture = shades(tmp_path / "a.png")
+    shades(tmp_path / "a.png", (321, 200))
     assert small_copy(picture) is None, "the file has changed since it was asked about"
     (tmp_path / "a.png").unlink()
     assert small_copy(picture) is None
@@ -95,7 +94,7 @@ def test_names_come_of_digests_alone() -> None:
 def test_each_picture_once_and_no_more_than_there_is_room_for(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    all_of_them = [noise(tmp_path / f"{i}.png", (300, 200 + i)) for i in range(4)]
+    all_of_them = [shades(tmp_path / f"{i}.png", (300, 200 + i)) for i in range(4)]
     one = len(small_copy(all_of_them[0]) or b"")
     with PictureKeeper(run, most_bytes=round(2.5 * one)) as keeper:
         keeper.keep([all_of_them[0], None, all_of_them[0]])
@@ -117,7 +116,7 @@ def test_without_a_picture_there_is_no_folder(tmp_path: Path) -> None:
 
 
 def test_a_copy_that_cannot_be_written_is_an_error_unless_there_is_another(tmp_path: Path) -> None:
-    picture = noise(tmp_path / "a.png")
+    picture = shades(tmp_path / "a.png")
     (tmp_path / "pictures").write_text("in the way")
     with pytest.raises(StorageError, match="pictures cannot be written"), PictureKeeper(tmp_path) as keeper:
         keeper.keep([picture])
@@ -128,7 +127,7 @@ def test_a_copy_that_cannot_be_written_is_an_error_unless_there_is_another(tmp_p
 
 def clicking(folder: Path, count: int = 3) -> Path:
     for i in range(count):
-        noise(folder / f"{i}.png", (200 + i, 100))
+        shades(folder / f"{i}.png", (200 + i, 100))
     return write_lines(folder / "d.jsonl", [flat(image=f"{i}.png", id=f"s{i}") for i in range(count)])
 
 
@@ -162,7 +161,7 @@ def test_a_finished_run_without_copies_gets_them_by_the_same_command(tmp_path: P
 
 
 def test_questions_with_images_keep_them(tmp_path: Path) -> None:
-    noise(tmp_path / "cup.png")
+    shades(tmp_path / "cup.png")
     lines = [{"question": "what is it?", "choices": ["a cup", "a cat"], "answer_index": 0} for _ in range(3)]
     path = write(
         tmp_path / "q.jsonl", lines[0] | {"image_path": "cup.png"}, lines[1] | {"image_path": "cup.png"}, lines[2]

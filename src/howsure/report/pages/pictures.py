@@ -9,16 +9,14 @@ from htpy import Node
 
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import words
-
-FOLDER = "pictures"
+from howsure.studies.pictures import kept_count, name_of
 
 
 def source_of(result: dict[str, Any], material: Material) -> str | None:
     """What to write into `src` or `href` for a sample's image, None where no copy was kept."""
     digest = result.get("image_sha256")
-    if not isinstance(digest, str) or len(digest) != 64 or not digest.isalnum():
-        return None
-    return material.links.picture(f"{FOLDER}/{digest[:24]}.jpg")
+    name = name_of(digest) if isinstance(digest, str) else None
+    return None if name is None else material.links.picture(name)
 
 
 def picture_of(result: dict[str, Any], material: Material) -> Node:
@@ -33,3 +31,15 @@ def picture_of(result: dict[str, Any], material: Material) -> Node:
 
 def missing(result: dict[str, Any]) -> Node:
     return h.p(class_="quiet")[f"There is no copy of its picture here; it was at {words(result.get('image_path'))}."]
+
+
+def left_out(material: Material, column: str) -> str:
+    """How many of the run's pictures have no copy, in words; nothing where all have. `column` holds their digests."""
+    digests = [value for value in material.table.values(column) if isinstance(value, str)]
+    kept, there_are = kept_count(material.folder, digests)
+    if kept == there_are:
+        return ""
+    return (
+        f"Of the {there_are:,} pictures of this run, {kept:,} have a copy in its folder; the others could not be read "
+        "when the copies were made, or were more than a run keeps."
+    )

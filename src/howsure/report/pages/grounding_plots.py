@@ -1,0 +1,255 @@
+"""Plots of grounding: distances, figures with their doubt, groups, and whether confidence tells hits from misses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import htpy as h
+import numpy as np
+from htpy import Node
+
+from howsure.report.pages.axes import Axis
+from howsure.report.pages.chart import Chart
+from howsure.report.pages.columns import Table
+from howsure.report.pages.contract import Section
+from howsure.report.pages.grounding_screen import delta_of
+from howsure.report.pages.grounding_words import KIND_WORDS, named, thousandths
+from howsure.report.pages.material import Material
+from howsure.report.pages.named import Named, dots
+from howsure.report.pages.parts import number, table, words
+from howsure.report.pages.sureness import reliability, risk_coverage
+from howsure.report.text import counted, percent
+from howsure.studies.grounding.judging.knows import DISTANCES
+
+BARS = 28
+ACROSS = 1415.0
+"""From corner to corner: no click on the screen is farther off."""
+
+_FIGURES = {
+    "point_in_target": "click inside of the target",
+    "point_in_box": "of these, targets that are boxes",
+    "point_in_polygon": "of these, targets that are polygons",
+    "accuracy": "click within δ",
+    "accuracy_of_answered": "the same, of those that were answered",
+    "refused_rightly": "refused, where there is nothing to click",
+    "refused_wrongly": "refused, where there is something to click",
+    "wrong_format": "in a wrong format",
+    "hit_rate": "hits, a right refusal among them",
+}
+SHOWN_GROUPS = 30
+
+
+# -- distances --------------------------------------------------------------------------------------------------------
+
+
+def how_far(material: Material) -> Section:
+    """How the distances of hits and misses lie, with δ as a line among them."""
+    rows, delta = material.table, delta_of(material)
+    off, hit = rows.numbers("l2"), rows.numbers("hit")
+    known = np.isfinite(off) & np.isfinite(hit)
+    without = _without_distance(rows, known)
+    if not known.any():
+        return Section("How far off", without, h.p(class_="quiet")["No answer has a distance."])
+    edges = _edges(float(off[known].max()), delta)
+    drawn = np.minimum(off, edges[-1])
+    good = np.histogram(drawn[known & (hit == 1)], edges)[0]
+    bad = np.histogram(drawn[known & (hit == 0)], edges)[0]
+    beyond = int((off[known] > edges[-1]).sum())
+    return Section("How far off", without, h.div(class_="plots")[_histogram(edges, good, bad, delta, beyond)])
+
+
+def _edges(farthest: float, delta: float | None) -> Any:
+    """Bars of one width, none of them on both sides of δ; what lies off the screen is in the last."""
+    end = min(max(farthest, delta or 0.0, 1.0), ACROSS)
+    width = end / BARS
+    if delta and delta <= end:
+        width = delta / max(1, round(delta / width))
+    return np.arange(0, int(np.ceil(end / width - 1e-9)) + 1) * width
+
+
+def _histogram(edges: Any, good: Any, bad: Any, delta: float | None, beyond: int) -> Node:
+    chart = Chart(
+        "Distance of the click from the middle of its target",
+        Axis("distance, thousandths of the screen", 0, float(edges[-1])),
+        Axis("samples", 0, whole=True),
+        width=760,
+    )
+    lefts, rights = edges[:-1].tolist(), edges[1:].tolist()
+    hits, misses = good.tolist(), bad.tolist()
+    tips = [
+        f"{thousandths(left)} to {thousandths(right)}: {counted(g, 'hit')}, {b} missed"
+        for left, right, g, b in zip(lefts, rights, hits, misses, strict=True)
+    ]
+    floor, top = good.astype(float).tolist(), (good + bad).astype(float).tolist()
+    chart.bars(lefts, rights, floor, "hit", 0, tips=tips)
+    chart.bars(lefts, rights, top, "missed", 1, bottoms=floor, tips=tips)
+    if delta is not None and delta <= edges[-1]:
+        chart.upright(delta, f"δ = {delta:g}")
+    more = f" The last bar also holds {counted(beyond, 'click')} farther off than the screen is long." if beyond else ""
+    return chart.figure(
+        "0 is a click in the very middle, 1000 one that is off by the whole width or height. Where the data has boxes "
+        "or outlines, a hit is a click inside of them, near or not; where it has points, one within δ, the dashed line."
+        f"{more}",
+        ["from", "to", "hits", "misses"],
+        list(zip(lefts, rights, hits, misses, strict=True)),
+    )
+
+
+def _without_distance(rows: Table, known: Any) -> str:
+    """Who is not in the plot, and why."""
+    reasons: Counter[str] = Counter()
+    names = zip(known.tolist(), rows.values("says"), rows.values("_nothing"), rows.values("reason"), strict=True)
+    for is_known, says, nothing, reason in names:
+        if is_known:
+            continue
+        if reason is not None:
+            reasons["failed"] += 1
+        elif nothing:
+            reasons["with nothing to click"] += 1
+        else:
+            reasons[{"refusal": "refused", "wrong_format": "in a wrong format"}.get(says, "without a place")] += 1
+    if not reasons:
+        return "Every sample has a distance."
+    parts = ", ".join(f"{count:,} {what}" for what, count in sorted(reasons.items(), key=lambda pair: -pair[1]))
+    return f"{int(known.sum()):,} of {len(rows):,} samples have a distance; the others do not: {parts}."
+
+
+def farthest_rows(rows: Table, most: int) -> list[int]:
+    """The misses whose click went farthest off, the farthest first."""
+    off = rows.numbers("l2")
+    missed = np.flatnonzero(np.isfinite(off) & (rows.numbers("hit") == 0))
+    found: list[int] = missed[np.argsort(-off[missed], kind="stable")][:most].tolist()
+    return found
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+
+def figures(summary: dict[str, Any]) -> Section:
+    found = summary["figures"]
+    rows: list[Sequence[Any]] = [
+        (meaning, percent(one["value"]), _interval(one), f"{one['count']:,} of {one['of']:,}")
+        for name, meaning in _FIGURES.items()
+        if (one := found[name])["of"]
+    ]
+    for name, meaning in (("mean_l2", "mean distance"), ("median_l2", "median distance")):
+        one = found[name]
+        ends = "—" if one["low"] is None else f"{thousandths(one['low'])} to {thousandths(one['high'])}"
+        rows.append((f"{meaning}, thousandths", thousandths(one["value"]), ends, f"{one['count']:,} of {one['of']:,}"))
+    body: list[Node] = [table(["", "value", "95 % interval", "samples"], rows, numeric=(1, 2, 3))]
+    if summary["why_not"]:
+        reasons = sorted(summary["why_not"].items(), key=lambda pair: (-pair[1], pair[0]))
+        body.append(
+            table(["in a wrong format because", "answers"], [(named(why), n) for why, n in reasons], numeric=(1,))
+        )
+    return Section(
+        "The figures",
+        "Shares count whatever has no click as a miss; distances leave it out. Intervals draw whole screens, since "
+        "samples on one screen hang together.",
+        h.div[body],
+    )
+
+
+def _interval(one: dict[str, Any]) -> str:
+    return "—" if one["low"] is None else f"{percent(one['low'])} to {percent(one['high'])}"
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def by_label(summary: dict[str, Any]) -> list[Section]:
+    """Who or what is hit how often, for each kind of label that the data has."""
+    plots = [_split(kind, rows) for kind, rows in summary["splits"].items() if rows]
+    if not plots:
+        return []
+    lead = "Labels are those of the data; a sample with several counts in each."
+    return [Section("Where it is good", lead, h.div(class_="plots")[plots])]
+
+
+def _split(kind: str, rows: Sequence[dict[str, Any]]) -> Node:
+    inside = any(row["point_in_target"] is not None for row in rows)
+    shown = rows if kind == "user" else sorted(rows, key=lambda row: -row["count"])
+    what = "inside of the target" if inside else "within δ"
+    prefix, value = ("point_in_target_", "point_in_target") if inside else ("", "accuracy")
+    return dots(
+        f"By {kind}",
+        f"The dot is the share of clicks {what}, the line its 95 % interval; at the right, how many samples there are.",
+        Axis(f"clicks {what}", 0, 1, percent=True),
+        [
+            Named(
+                "(none)" if row["value"] is None else words(row["value"]),
+                row[value],
+                row[f"{prefix}low"],
+                row[f"{prefix}high"],
+                counted(row["count"], "sample"),
+            )
+            for row in shown
+        ],
+    )
+
+
+# -- does it know? ----------------------------------------------------------------------------------------------------
+
+
+def does_it_know(summary: dict[str, Any]) -> list[Section]:
+    """For the first kind of confidence two plots at once, for the others when asked for; a line of figures for each."""
+    knows = {kind: summary["knows"][kind] for kind in KIND_WORDS if kind in summary["knows"]}
+    if not knows:
+        return []
+    with_answers = [kind for kind, found in knows.items() if found["answers"]]
+    others = [
+        h.details[h.summary[f"By {kind.replace('_', ' ')}: {KIND_WORDS[kind]}"], _plots(knows[kind])]
+        for kind in with_answers[1:]
+    ]
+    first = with_answers[0] if with_answers else None
+    lead = (
+        "No answer has a confidence."
+        if first is None
+        else f"Confidence set against hit and miss. Plotted: {first.replace('_', ' ')}, the {KIND_WORDS[first]}."
+    )
+    return [Section("Does it know?", lead, [_plots(knows[first]) if first else None, _overview(knows), others])]
+
+
+def _plots(found: dict[str, Any]) -> Node:
+    plots: list[Node] = []
+    if found["calibration"] is not None:
+        plots.append(reliability(found["calibration"]))
+    if found["selective"] is not None:
+        plots.append(risk_coverage(found["selective"]))
+    return h.div(class_="plots")[plots]
+
+
+def _overview(knows: dict[str, dict[str, Any]]) -> Node:
+    rows = [
+        (
+            kind.replace("_", " "),
+            found["answers"],
+            _auroc(found["auroc"]),
+            *_calibration(kind, found["calibration"]),
+            ", ".join(f"{count:,} {named(why)}" for why, count in found["missing"].items()) or "nothing",
+        )
+        for kind, found in knows.items()
+    ]
+    headers = ["confidence", "answers", "hit from miss, AUROC", "ECE", "surer than right", "missing"]
+    return [
+        table(headers, rows, numeric=(1, 2, 3, 4)),
+        h.p(class_="quiet")[
+            "AUROC is the chance that a hit is surer than a miss: 0.5 tells nothing, 1 all. ECE is how far confidence "
+            "lies from the share of hits, on average."
+        ],
+    ]
+
+
+def _auroc(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return "—"
+    ends = "" if found["low"] is None else f" ({found['low']:.3f} to {found['high']:.3f})"
+    return f"{found['value']:.3f}{ends}"
+
+
+def _calibration(kind: str, found: dict[str, Any] | None) -> tuple[str, str]:
+    if found is None:
+        return "—", "a distance" if kind in DISTANCES else "—"
+    return number(found["ece_equal_mass"]), f"{found['overconfidence'] * 100:+.1f} points"

@@ -1,0 +1,134 @@
+"""What a click came to, in words: for those who cannot see the picture, and for those who can."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from howsure.report.pages.parts import words
+from howsure.report.pages.tokens import percent
+from howsure.runs import Sample
+from howsure.studies.grounding.judging.knows import DISTANCES
+from howsure.studies.grounding.output.overlay import is_outside
+
+KIND_WORDS = {
+    "coordinate_mean": "mean probability of the tokens that spell the coordinates",
+    "coordinate_min": "least probability of a token that spells the coordinates",
+    "coordinate_joint": "probability of all tokens of the coordinates together",
+    "match": "how well what was read on the screen fits the instruction, and how far it leads over other places",
+    "agreement": "share of the answers drawn anew that do the same",
+    "spread": "how far the clicks drawn anew lie apart, in thousandths of the screen: the less, the surer",
+}
+SLANTED = 0.38
+"""The sine of 22.5°: a direction counts as `below` and `to the right` at once between the two."""
+
+
+def thousandths(value: float | None) -> str:
+    """Whole ones, but one decimal below ten; a model can write numbers that no screen has room for."""
+    if value is None:
+        return "—"
+    if abs(value) >= 1e6:
+        return f"{value:.3g}"
+    return f"{value:.1f}" if abs(value) < 9.95 else f"{value:,.0f}"
+
+
+def named(text: str | None) -> str:
+    """`no_numbers` as `no numbers`."""
+    return words((text or "not said").replace("_", " "), 80)
+
+
+def sure(value: float, kind: str) -> str:
+    return f"spread {thousandths(value)}" if kind in DISTANCES else f"{percent(value)} sure"
+
+
+def came_of_it(sample: Sample) -> str:
+    """The outcome in a few words, for a verdict."""
+    result = sample.result
+    if sample.failed:
+        return "no answer"
+    nothing = result["target"]["kind"] == "refusal"
+    if result["says"] == "wrong_format":
+        return "in wrong format"
+    if result["says"] == "refusal":
+        return "refused rightly" if nothing else "refused wrongly"
+    if nothing:
+        return "clicked where there is nothing to click"
+    return f"hit, {thousandths(result['l2'])} off" if result["hit"] else f"missed by {thousandths(result['l2'])}"
+
+
+def in_words(sample: Sample, delta: float | None) -> str:
+    """Where the click lies and where it belongs, as whole sentences."""
+    return " ".join(_sentences(sample, delta))
+
+
+def _sentences(sample: Sample, delta: float | None) -> Iterator[str]:
+    result, kind = sample.result, sample.result["target"]["kind"]
+    if kind == "refusal":
+        yield "Nothing on this screen is to be clicked."
+    if sample.failed:
+        yield f"There is no answer ({named(sample.reason)})."
+    elif result["says"] == "refusal":
+        yield "The model says that there is nothing to click" + (", which is right." if kind == "refusal" else ".")
+    elif result["says"] == "wrong_format":
+        yield f"No place can be read in the answer ({named(result.get('why_not'))})."
+    elif result.get("pred_coord") is not None:
+        yield from _about_click(result, kind, delta)
+
+
+def _about_click(result: dict[str, Any], kind: str, delta: float | None) -> Iterator[str]:
+    click, centre = result["pred_coord"], result["gt_coord"]
+    edge = _beyond(click)
+    if centre is None:
+        yield "The model clicks" + (f", and that outside of the screen, {edge}." if edge else ".")
+        return
+    where = direction(click[0] - centre[0], click[1] - centre[1])
+    off = f"{thousandths(result['l2'])} thousandths {where}"
+    if kind == "point":
+        reach = "" if delta is None else f", {'within' if result['within_delta'] else 'beyond'} δ = {delta:g}"
+        yield f"The click is {off} the place where it belongs{reach}."
+    else:
+        yield f"The click is {'inside' if result['inside'] else 'outside of'} the target, {off} its middle."
+    if edge:
+        yield f"It lies outside of the screen, {edge}."
+
+
+def direction(dx: float, dy: float) -> str:
+    """`below and to the right of`; plain `from` where there is no way to go."""
+    length = math.hypot(dx, dy)
+    if not length or not math.isfinite(length):
+        return "from"
+    found = [("above", "below")[dy > 0]] if abs(dy) > SLANTED * length else []
+    if abs(dx) > SLANTED * length:
+        found.append(("to the left of", "to the right of")[dx > 0])
+    return " and ".join(found)
+
+
+def _beyond(place: list[float]) -> str:
+    if not is_outside(place):
+        return ""
+    x, y = place
+    edges = [
+        name for name, past in (("top", y < 0), ("bottom", y > 1000), ("left", x < 0), ("right", x > 1000)) if past
+    ]
+    return f"beyond its {' and '.join(edges)} edge{'s' if len(edges) > 1 else ''}"
+
+
+def marks(sample: Sample, delta: float | None) -> str:
+    """What the marks on a screen mean, of those that are on it."""
+    return "; ".join(_marks(sample.result, delta)).capitalize() + "."
+
+
+def _marks(result: dict[str, Any], delta: float | None) -> Iterator[str]:
+    shapes = {"point": "blue cross", "box": "blue box", "polygon": "blue outline"}
+    kind = result["target"]["kind"]
+    yield f"{shapes[kind]}: where the click belongs" if kind in shapes else "nothing on this screen is to be clicked"
+    if kind == "point" and delta:
+        yield f"blue dashes: {delta:g} thousandths around it"
+    click = result.get("pred_coord")
+    if click is not None:
+        yield "orange ring: where the model clicks" + (", farther that way" if is_outside(click) else "")
+    if click is not None and result.get("l2") is not None:
+        yield "the number: how far off, in thousandths of the screen"
+    if (result.get("samples") or {}).get("points"):
+        yield "yellow dots: where its other answers click"
