@@ -12,6 +12,7 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 import howsure
+from howsure.models.contract import Message
 from howsure.models.images import inspect_picture
 from howsure.runs import Identity, RunWriter
 from howsure.studies.grounding.judging.judge import judge as judge_clicks
@@ -79,10 +80,14 @@ def make_trajectories(out: Path, data: Path) -> None:
 
 
 def make_trust(out: Path) -> None:
-    """An agent that writes what it does, with log-probabilities and alternatives."""
-    ways = {"X": "up", "X|S": "down", "X|L,S": "down"}
-    model = Writer(lambda messages, number: action_json(ways[condition_of(messages)]))
-    howsure.trust("home", model, evidence="logprobs", out=out, max_steps=4)
+    """An agent that writes what it does, with log-probabilities and alternatives; some of it leads to the goal."""
+    told = ("right", "up", "down", "right", "left", "down")
+
+    def answer(messages: list[Message], number: int) -> str:
+        ways = {"X": "up", "X|S": "down", "X|L,S": told[number // 3 % len(told)]}
+        return action_json(ways[condition_of(messages)])
+
+    howsure.trust("home", Writer(answer), evidence="logprobs", out=out, max_steps=6)
 
 
 def make_grounding(out: Path, data: Path) -> None:

@@ -154,7 +154,7 @@ def _trusts(material: Material, episode: int, rows: Sequence[int], cut: str) -> 
     low, high = TRUST_AXIS
     if all(value is None for value in _picked(material.table, "trust", rows)):
         return h.p(class_="quiet")[
-            f"No step of episode {episode} has a T, which takes all three entropies, and the first to differ from the last."
+            f"No step of episode {episode} has a T: it takes all three entropies, and the first and last to differ."
         ]
     steps, values = _picked(material.table, "step", rows), _picked(material.table, "trust", rows)
     chart = Chart(f"Episode {episode}: trust T", Axis("step", whole=True), Axis("T", low, high))
