@@ -100,8 +100,8 @@ def _answer(sample: Sample, material: Material) -> Section:
     raw = result.get("pred_raw")
     if found is not None:
         lead = (
-            "The stronger the colour, the more surprising. Point at a token, or walk along with the arrow keys, for its "
-            "probability and for what else was likely in its place."
+            "The stronger the colour, the more surprising. Point at a token, or walk along with the arrow keys, for "
+            "its probability and for what else was likely in its place."
         )
         said: Node = [legend(), shaded(shades_of(TokenLogprobs.from_dict(found)), "the answer")]
     elif raw is not None:

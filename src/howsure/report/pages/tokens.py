@@ -6,6 +6,7 @@ for the Tab key and not a thousand.
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -41,6 +42,28 @@ def shades_of(found: TokenLogprobs) -> list[Shade]:
     """The tokens of an evidence record."""
     bits = nats_to_bits(0.0 - found.logprobs).tolist()
     return [Shade(text, bits[place], _alternatives(found, place)) for place, text in enumerate(found.tokens)]
+
+
+def readable_shades_of(found: TokenLogprobs) -> list[Shade]:
+    """The same, but tokens that are pieces of one character become one, with the surprisal of all of it."""
+    if found.token_bytes is None or None in found.token_bytes:
+        return shades_of(found)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    shades, text, pieces = [], "", list[Shade]()
+    for shade, spelled in zip(shades_of(found), found.token_bytes, strict=True):
+        text += decoder.decode(spelled or b"")
+        pieces.append(shade)
+        if not decoder.getstate()[0]:
+            shades.append(_one_of(pieces, text))
+            text, pieces = "", []
+    return [*shades, _one_of(pieces, text + decoder.decode(b"", final=True))] if pieces else shades
+
+
+def _one_of(pieces: Sequence[Shade], text: str) -> Shade:
+    if len(pieces) == 1:
+        return pieces[0]._replace(text=text)
+    bits = [piece.bits for piece in pieces if piece.bits is not None]
+    return Shade(text, sum(bits) if len(bits) == len(pieces) else None)
 
 
 def shaded(shades: Sequence[Shade], label: str) -> Element:

@@ -1,0 +1,408 @@
+"""Pages of trust: rows, T in words, plots with gaps, the replay, steps worth a look, the page of a step."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howsure.models.contract import Message
+from howsure.report.pages import trust, trust_plots, trust_replay
+from howsure.report.pages.contract import Section
+from howsure.report.pages.material import Embedded, Material
+from howsure.report.pages.parts import card, section
+from howsure.report.pages.trust_spread import changed, meaning, worked_out
+from howsure.studies.trust import Told
+from howsure.studies.trust import trust as run_trust
+from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
+
+pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
+
+WORLD = "MiniGrid-Empty-8x8-v0"
+EVIL = "<script>alert(1)</script>"
+TOLD_BITS = -(0.125 * math.log2(0.125) + 0.875 * math.log2(0.875))
+
+
+def on_paper(condition: str, _: str) -> list[float]:
+    """up, down, left, right: 2 bits, 1 bit, and 0.5436 bits with down ahead."""
+    chances = {"X": [0.25] * 4, "X|S": [0.5, 0.5, 0.0, 0.0], "X|L,S": [0.125, 0.875, 0.0, 0.0]}[condition]
+    return [math.log(p) if p else -math.inf for p in chances]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small runs of every kind of evidence, on models whose answers are written here."""
+    folder = tmp_path_factory.mktemp("runs")
+    grounding = folder / "grounding.txt"
+    grounding.write_text("Velvet curtains hide the way.\n")
+    told = f"Go to the green square {EVIL}"
+    common: dict[str, Any] = {"grounding": grounding, "instruction": told}
+    run_trust(WORLD, Scorer(on_paper), out=folder / "scored", max_steps=7, **common)
+    run_trust(WORLD, Scorer(_far()), out=folder / "far", max_steps=3, episodes=5, frames=False, **common)
+    lacking = Scorer(lambda condition, text: None if condition == "X|S" else on_paper(condition, text))
+    run_trust(WORLD, lacking, out=folder / "lacking", max_steps=2, **common)
+    flat = Scorer(lambda condition, text: [math.log(0.25)] * 4)
+    run_trust(WORLD, flat, out=folder / "flat", max_steps=1, frames=False, **common)
+    listen = _listener()
+    run_trust(
+        WORLD, Writer(_write), out=folder / "logprobs", evidence="logprobs", max_steps=2, own_grounding=True,
+        listen=lambda episode: next(listen), **common,
+    )  # fmt: skip
+    run_trust(WORLD, Writer(_say), out=folder / "verbalized", evidence="verbalized", max_steps=1, **common)
+    return folder
+
+
+def _far() -> Any:
+    """Every third step T is about 100, since the instruction takes hardly anything off; X|S is missing once."""
+    asked = iter(range(1000))
+
+    def table(condition: str, _: str) -> list[float] | None:
+        number = next(asked)
+        step = number // 3
+        if condition == "X|S" and step == 1:
+            return None
+        if condition == "X|L,S" and step % 3 == 2:
+            return [math.log(p) for p in (0.26, 0.26, 0.24, 0.24)]
+        return on_paper(condition, "")
+
+    return table
+
+
+def _write(messages: list[Message], number: int) -> str:
+    memory = {"task_process": {"status": "on my way"}, "previous_action": "none"}
+    return action_json("down" if number < 3 else "right", grounding=f"Fact {number} {EVIL}", memory=memory)
+
+
+def _listener() -> Iterator[Told]:
+    yield Told(feedback=f"The carpet is slow {EVIL}")
+    yield Told(instruction="Leave by the window")
+
+
+def _say(messages: list[Message], number: int) -> str:
+    if number == 0:
+        return f"no JSON {EVIL}"
+    return verbalized_json([0.1, 0.7, 0.1, 0.1] if condition_of(messages) == "X|L,S" else [0.25] * 4)
+
+
+def material(folder: Path, picture_bytes: int = 4_000_000) -> Material:
+    return Material(folder, Embedded(folder, picture_bytes))
+
+
+def html(sections: list[Section]) -> str:
+    return "".join(str(section(one)) for one in sections)
+
+
+def text(page: str) -> str:
+    """What a reader sees."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_holds_what_was_done_and_how_sure_it_was(runs: Path) -> None:
+    row = material(runs / "scored").table.row(0)
+    assert (row["episode"], row["step"], row["action"], row["moved"], row["correct"]) == (1, 1, "down", True, True)
+    assert row["action_probability"] == pytest.approx(0.875)
+    assert [row["h_x"], row["h_x_given_s"]] == pytest.approx([2.0, 1.0])
+    assert row["h_x_given_ls"] == pytest.approx(TOLD_BITS)
+    assert row["trust"] == pytest.approx(1.0 / (2.0 - TOLD_BITS))
+    assert row["best"] == "down, right"
+    assert row["missing"] is None
+    assert row["repeated"] is False
+
+
+def test_what_is_missing_says_which_and_why(runs: Path) -> None:
+    row = material(runs / "lacking").table.row(0)
+    assert row["h_x_given_s"] is None
+    assert row["trust"] is None
+    assert row["missing"] == "H(X|S): too long"
+    assert material(runs / "flat").table.row(0)["missing"] == "T: H(X) equals H(X|L,S)"
+
+
+def test_every_row_fits_its_columns(runs: Path) -> None:
+    named = {column.name for column in trust.COLUMNS}
+    for folder in ("scored", "lacking", "logprobs", "verbalized"):
+        made = material(runs / folder)
+        row = trust.row(made.sample(0))
+        assert {name for name in row if not name.startswith("_")} == named
+        assert "unreadable_sample" not in made.table.values("reason")
+
+
+# -- T in words -------------------------------------------------------------------------------------------------------
+
+
+def step(*bits: float | None) -> dict[str, Any]:
+    names = ("X", "X|S", "X|L,S")
+    return {
+        "conditions": {
+            name: {"entropy_bits": value, "entropy_missing": None if value is not None else "no_json"}
+            for name, value in zip(names, bits, strict=True)
+        },
+        "trust": None,
+    }
+
+
+def test_t_is_worked_out_with_its_numbers() -> None:
+    said = worked_out(step(2.0, 1.5, 1.0))
+    assert said.endswith("= (2.0000 − 1.5000) / (2.0000 − 1.0000) = 0.5000 / 1.0000 = 0.5000.")
+    assert worked_out(step(1.0, 1.25, 1.5)).endswith("= −0.2500 / −0.5000 = 0.5000.")
+    assert worked_out(step(1.0, 0.5, 1.0 - 2.0**-20)).endswith("= 0.5000 / 9.5e-07 = 524,288.0000.")
+    assert worked_out(step(1.0, 0.5, 1.0)).endswith("which divides by zero.")
+    assert worked_out(step(1.0, None, 0.5)) == ("T is missing, since it takes all three entropies. H(X|S): no json.")
+
+
+@pytest.mark.parametrize(
+    ("by_known", "by_all", "said"),
+    [
+        (0.2, 0.4, "share of all that was gained"),
+        (-0.1, 0.4, "below 0"),
+        (0.5, 0.4, "above 1"),
+        (-0.1, -0.4, "ratio of losses"),
+        (0.1, 0.0, "not defined"),
+    ],
+)
+def test_what_t_means_depends_on_the_signs(by_known: float, by_all: float, said: str) -> None:
+    assert said in meaning(by_known, by_all)
+
+
+def test_a_difference_in_words() -> None:
+    assert changed(0.25) == "surer by 0.2500 bits"
+    assert changed(-0.00002) == "less sure by 2e-05 bits"
+    assert changed(0.0) == "neither surer nor less sure"
+
+
+# -- plots ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_report_explains_its_letters_and_gives_t_with_both_intervals(runs: Path) -> None:
+    made = material(runs / "far")
+    assert made.summary is not None
+    level = {"level": 0.95, "method": "on paper"}
+    made.summary = made.summary | {
+        "trust": {
+            "value": 0.25,
+            "identified": True,
+            "reason": None,
+            "bootstrap": {"low": 0.125, "high": 0.375, **level},
+            "fieller": {"shape": "complement", "low": -0.5, "high": 0.75, "level": 0.95},
+            "delta_h_s_bits": {"value": 0.1, "low": 0.05, "high": 0.15, **level},
+            "delta_h_ls_bits": {"value": 0.4, "low": 0.3, "high": 0.5, **level},
+            "steps": 14,
+            "drawn": "episode",
+            "drawn_count": 5,
+        }
+    }
+    page = text(html([trust_plots.overall(made)]))
+    assert "told S, what is known about the place (X|S); told L, the instruction, too (X|L,S)" in page
+    assert "On average over 14 complete steps: Told what is known about the place, the model became surer by" in page
+    assert "T over all steps 0.2500" in page
+    assert "by bootstrap 0.1250 to 0.3750 (95%, drawing 5 episodes)" in page
+    assert "by Fieller up to -0.5000, and from 0.7500 on (95%)" in page
+    assert "steps with H(X) ≥ H(X|S) ≥ H(X|L,S) 9 of 14, 64.3 %" in page
+
+
+def test_t_that_is_not_identified_has_no_number_and_no_meaning(runs: Path) -> None:
+    page = text(html([trust_plots.overall(material(runs / "flat"))]))
+    assert "T over all steps not identified: there is one complete step only" in page
+    assert "T is the share" not in page
+    assert "T is above" not in page
+
+
+def test_t_beyond_the_axis_is_marked_and_stays_in_the_table(runs: Path) -> None:
+    made = material(runs / "far")
+    far = [value for value in made.table.values("trust") if value is not None and value > 2]
+    page = html([trust_plots.by_step(made)[0]])
+    first = made.table.values("trust")[2]
+    assert len(far) == 5
+    assert first > 50
+    assert "1 step beyond -1 to 2, marked at the edge" in text(page)
+    assert f">{first:.4g}</td>" in page
+
+
+def test_a_missing_entropy_breaks_the_line_and_is_counted(runs: Path) -> None:
+    page = html([trust_plots.by_step(material(runs / "far"))[0]])
+    episode = page.partition("Episode 2")[0]
+    assert "1 step lacks an entropy." in text(episode)
+    assert "1 step has no T." in text(episode)
+    lines = re.findall(r'<path class="line s(\d)" d="([^"]*)"', episode.partition("</svg>")[0])
+    assert [series for series, _ in lines] == ["0", "1", "1", "2"], "H(X|S) in two parts"
+    assert all("L" not in d for series, d in lines if series == "1")
+
+
+def test_a_few_episodes_are_drawn_and_all_by_their_means(runs: Path) -> None:
+    steps, episodes = trust_plots.by_step(material(runs / "far"))
+    assert "The first 3 episodes are drawn; all 5 are below" in steps.lead
+    page = html([steps])
+    assert "Episode 3: entropy" in page
+    assert "Episode 4: entropy" not in page
+    rows = re.findall(r"<tr>(.*?)</tr>", html([episodes]).partition("<tbody>")[2])
+    assert [text(row).split()[:3] for row in rows] == [["1", "2", "3"], *([str(i), "3", "3"] for i in range(2, 6))]
+
+
+def test_a_run_without_any_complete_step_says_why(runs: Path) -> None:
+    page = text(html(trust.sections(material(runs / "lacking"))))
+    assert "nothing can be said about T. They are missing for: too long 2 steps" in page
+    assert "No step of episode 1 has a T" in page
+    assert "missing: too long" in page
+
+
+def test_a_run_in_progress_gives_what_its_rows_allow(runs: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(runs / "scored", tmp_path / "run")
+    manifest = json.loads((folder / "run.json").read_text()) | {"status": "interrupted"}
+    (folder / "run.json").write_text(json.dumps(manifest))
+    made = material(folder)
+    assert made.summary is None
+    page = text(html(trust.sections(made)))
+    assert "T over all steps is worked out when the run is finished" in page
+    assert "Episode 1: entropy" in page
+    assert "on a shortest path to the goal: 5 of 7" in page
+    (folder / "samples.jsonl").write_text("")
+    page = text(html(trust.sections(material(folder))))
+    assert "No step was taken yet." in page
+
+
+def test_sureness_is_drawn_where_the_summary_has_it(runs: Path) -> None:
+    page = html(trust.sections(material(runs / "scored")))
+    assert "Is it as sure as it is right?" in page
+    assert "What if it kept silent when unsure?" in page
+
+
+# -- the replay -------------------------------------------------------------------------------------------------------
+
+
+def test_the_replay_goes_through_all_steps_and_holds_each_frame_once(runs: Path) -> None:
+    page = html([trust_replay.replay(material(runs / "scored"))])
+    assert page.count('class="step"') == 8, "seven steps and the end"
+    frames = {path.read_bytes() for path in (runs / "scored" / "frames").iterdir()}
+    assert len(frames) < 8, "a robot at a wall sees the same twice"
+    assert page.count("data:image/png") == len(frames)
+    named = set(re.findall(r'<image id="([^"]+)"', page))
+    used = re.findall(r'<use href="#([^"]+)"', page)
+    assert len(used) == 8 - len(frames)
+    assert set(used) <= named
+    assert "Episode 1, the end" in page
+    assert "After step 7: the goal was not reached." in text(page)
+    first = text(page.partition('class="step"')[2].partition('class="step"')[0])
+    assert "down (87.5 %). You moved down." in first
+    assert "best down or right; the goal is 10 actions away" in first
+    assert "2.000 bits 1.000 bits 0.544 bits" in first
+
+
+def test_a_long_replay_is_cut_and_says_so(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust_replay, "MOST_STEPS", 2)
+    found = trust_replay.replay(material(runs / "scored"))
+    assert html([found]).count('class="step"') == 2, "no end of an episode that is not shown to its end"
+    assert found.lead.endswith("The first 2 steps are here; 5 more steps are in samples.jsonl.")
+
+
+def test_frames_that_cannot_be_shown_are_said_in_words(runs: Path, tmp_path: Path) -> None:
+    crowded = text(html([trust_replay.replay(material(runs / "scored", picture_bytes=10))]))
+    assert "no room for more pictures in this file; the run folder has it as frames/e0001-s0001.png" in crowded
+    assert "No frames were kept in this run (--no-frames)." in text(html([trust_replay.replay(material(runs / "far"))]))
+    folder = shutil.copytree(runs / "scored", tmp_path / "run")
+    shutil.rmtree(folder / "frames")
+    assert "The frame frames/e0001-s0001.png is not in the run folder." in text(
+        html([trust_replay.replay(material(folder))])
+    )
+
+
+def test_in_the_viewer_frames_have_addresses(runs: Path) -> None:
+    class Served(Embedded):
+        def sample(self, key: str) -> str | None:
+            return f"/sample/{key}"
+
+        def picture(self, name: str) -> str | None:
+            return f"/picture/{name}"
+
+    page = html([trust_replay.replay(Material(runs / "scored", Served(runs / "scored", 0)))])
+    assert '<img src="/picture/frames/e0001-s0001.png"' in page
+    assert "data:image" not in page
+    assert '<a href="/sample/e0001-s0001">Episode 1, step 1</a>' in page
+
+
+# -- samples worth a look ---------------------------------------------------------------------------------------------
+
+
+def test_steps_worth_a_look_are_different_ones(runs: Path) -> None:
+    made = material(runs / "scored")
+    found = trust.picks(made, 5)
+    assert found is not None
+    # Five moves down lie on a shortest path; at the wall it goes on down, and the last step repeats the one before.
+    assert [one.key for one in found.surely_wrong] == ["e0001-s0006", "e0001-s0007"]
+    assert len(found.doubtfully_right) == 5
+    body = text(str(card(found.surely_wrong[0], made.links)))
+    assert "Episode 1, step 6 87.5 % sure, off the shortest path" in body
+    assert "down taken 87.5 %" in body
+    assert "right best 0.0 %" in body
+    wall = trust.picks(material(runs / "far"), 5)
+    assert wall is not None
+    assert len({one.key for one in wall.doubtfully_right}) == len(wall.doubtfully_right)
+
+
+def test_no_probability_no_pick(runs: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(runs / "scored", tmp_path / "run")
+    lines = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["result"]["on_shortest_path"] = None
+    (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = trust.picks(material(folder), 5)
+    assert found is not None
+    assert not found.surely_wrong
+    assert not found.doubtfully_right
+    assert found.nothing
+
+
+# -- the page of a step -----------------------------------------------------------------------------------------------
+
+
+def about(folder: Path, row: int) -> str:
+    made = material(folder)
+    return html(trust.about(made.sample(row), made))
+
+
+def test_the_page_of_a_scored_step(runs: Path) -> None:
+    page = about(runs / "scored", 0)
+    said = text(page)
+    assert "= (2.0000 − 1.0000) / (2.0000 − 0.5436) = 1.0000 / 1.4564 = 0.6866." in said
+    assert "Velvet curtains hide the way." in said
+    assert "Instruction: none is given." in said
+    assert page.count("<details") >= 3
+    assert "down -1.386 -0.6931 -0.1335" in said
+    assert "all together, as probability 100.0 % 100.0 % 100.0 %" in said
+    assert EVIL not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_the_page_of_a_written_step_shades_its_tokens(runs: Path) -> None:
+    page = about(runs / "logprobs", 0)
+    said = text(page)
+    assert '<span class="tok u0" tabindex="-1">down<span class="tip"' in page
+    assert "«zebra» 10.0 %" in said
+    assert "other 20.0 % 20.0 % 20.0 %" in re.sub(" +", " ", said)
+    assert "a person said The carpet is slow" in said
+    assert "the model, in X|S kept" in said
+    assert "written as down" in said
+    assert "its tokens «down»" in said
+    assert EVIL not in page
+    assert "a new instruction Leave by the window" in text(about(runs / "logprobs", 1))
+
+
+def test_the_page_of_a_step_with_written_probabilities(runs: Path) -> None:
+    said = text(about(runs / "verbalized", 0))
+    assert "step 1 10.0 % 70.0 % 10.0 % 10.0 % 1.357 1" in said
+    assert "can be carried out 90.0 %" in said
+    assert "asked again 1 time, for JSON" in said
+    assert "The picture above went with it." in said
+
+
+def test_the_page_of_an_incomplete_step_says_what_lacks(runs: Path) -> None:
+    said = text(about(runs / "lacking", 0))
+    assert "This step is incomplete: H(X|S): it does not fit" in said
+    assert "T is missing, since it takes all three entropies. H(X|S): too long." in said
