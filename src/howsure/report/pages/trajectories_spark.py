@@ -1,0 +1,57 @@
+"""A run's uncertainty at a glance: one small line without axes, and its ends in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import htpy as h
+from htpy import Element
+
+from howsure.report.pages.axes import Axis, Scale
+from howsure.report.pages.chart import px
+from howsure.report.pages.parts import number
+
+WIDTH_PX, HEIGHT_PX, EDGE_PX = 300.0, 40.0, 5.0
+MOST_TURNS = 200
+READ_TURNS = 40
+"""Values that are read out to those who cannot see the line."""
+
+
+def spark(values: Sequence[float | None], whose: str) -> Element:
+    """U over the turns of one speaker; the line has gaps where a turn has none."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if not known:
+        return h.p(class_="quiet")[f"No turn of the {whose} has a finite U."]
+    shown = values[:MOST_TURNS]
+    x = Scale(Axis("", 0, max(len(shown) - 1, 1)), [], EDGE_PX, WIDTH_PX - EDGE_PX, 2)
+    y = Scale(Axis("", 0, max(*known, 1e-9)), [], HEIGHT_PX - EDGE_PX, EDGE_PX, 2)
+    read = ", ".join("none" if value is None else number(value, 2) for value in values[:READ_TURNS])
+    return h.div(class_="spark")[
+        h.svg(
+            {"viewBox": f"0 0 {px(WIDTH_PX)} {px(HEIGHT_PX)}", "aria-label": f"U of the {whose} by turn, nats: {read}"},
+            role="img",
+        )[
+            h.path(class_="axis", d=f"M0 {px(HEIGHT_PX - EDGE_PX)}H{px(WIDTH_PX)}"),
+            [h.path(class_="line s0", d=path) for path in _paths(shown, x, y)],
+            [
+                h.circle(class_="point s0", cx=px(x(place)), cy=px(y(value)), r="2.5")
+                for place, value in enumerate(shown)
+                if value is not None and math.isfinite(value)
+            ],
+        ],
+        h.span(class_="quiet")[
+            f"U over the {whose}'s {len(values):,} turns: {number(min(known), 2)} to {number(max(known), 2)} nats"
+        ],
+    ]
+
+
+def _paths(values: Sequence[float | None], x: Scale, y: Scale) -> list[str]:
+    """Lines between neighbours that both have a value."""
+    paths: list[list[str]] = [[]]
+    for place, value in enumerate(values):
+        if value is None or not math.isfinite(value):
+            paths.append([])
+        else:
+            paths[-1].append(f"{px(x(place))} {px(y(value))}")
+    return [f"M{'L'.join(path)}" for path in paths if len(path) > 1]

@@ -1,0 +1,174 @@
+"""How uncertainty runs over the turns of agent and user: median and quartiles over runs, and a few single runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import htpy as h
+import numpy as np
+from htpy import Element, Node
+from numpy.typing import NDArray
+
+from howsure.report.pages.axes import Axis
+from howsure.report.pages.chart import Chart
+from howsure.report.pages.contract import Section
+from howsure.report.pages.material import Material
+from howsure.report.pages.parts import words
+from howsure.report.pages.trajectories_groups import AGENT, USER, Alarm, Group, alarms_of, leading_detector
+from howsure.report.text import counted
+
+MOST_TURNS = 120
+"""Of one speaker on a plot; what comes later is counted."""
+LEAST_RUNS = 3
+"""Behind a median, where there are so many at all."""
+SINGLE_RUNS = 3
+MOST_MARKS = 150
+ACTORS = {AGENT: "agent", USER: "user"}
+
+Matrix = NDArray[np.float64]
+
+
+class Side(NamedTuple):
+    """Runs that ended alike, with their colour."""
+
+    name: str
+    series: int
+    rows: list[int]
+
+
+def over_turns(group: Group, material: Material, title: str) -> Section:
+    sides = sides_of(group, material)
+    figures = [_figure(actor, sides, group, material) for actor in (AGENT, USER)]
+    shown = [figure for figure in figures if figure is not None]
+    if not shown:
+        return Section(title, "", h.p(class_="quiet")[NO_SCORES])
+    return Section(
+        title,
+        "U is the mean of −ln p over the tokens of a turn, in nats: 0 is certain, 0.7 is a coin's toss at every token. "
+        "A turn is one message.",
+        h.div(class_="plots")[shown],
+    )
+
+
+NO_SCORES = (
+    "No turn here has a score: these logs hold no log-probabilities. --score-with smollm2 lets a local model read the "
+    "conversations again; docs/trajectories.md tells how to have log-probabilities logged."
+)
+
+
+def sides_of(group: Group, material: Material) -> list[Side]:
+    """Solved and failed runs; all together where no reward is known."""
+    solved = material.table.numbers("solved")[group.rows]
+    sides = [
+        Side("solved", 0, group.rows[solved == 1].tolist()),
+        Side("failed", 1, group.rows[solved == 0].tolist()),
+    ]
+    there = [side for side in sides if side.rows]
+    return there or [Side("all runs", 5, group.rows.tolist())]
+
+
+def by_turn(material: Material, rows: Sequence[int], actor: str) -> Matrix:
+    """[runs × turns of this speaker], NaN where missing; a turn that is infinitely unsure is infinite."""
+    scores, who = material.table.values("_u"), material.table.values("_who")
+    series = [[u for u, name in zip(scores[row], who[row], strict=True) if name == actor] for row in rows]
+    width = min(max(map(len, series), default=0), MOST_TURNS)
+    found = np.full((len(series), width), np.nan)
+    for place, values in enumerate(series):
+        found[place, : min(len(values), width)] = values[:width]
+    return found
+
+
+def _figure(actor: str, sides: Sequence[Side], group: Group, material: Material) -> Element | None:
+    whose = ACTORS[actor]
+    chart = Chart(
+        f"How unsure was the {whose}, turn by turn?", Axis(f"turn of the {whose}", 1, whole=True), Axis("U, nats", 0)
+    )
+    rows: list[tuple[Any, ...]] = []
+    for side in sides:
+        found = by_turn(material, side.rows, actor)
+        if np.isfinite(found).any():
+            rows += _draw(chart, side, found)
+    if not rows:
+        return None
+    marked = _mark_alarms(chart, actor, group, material)
+    left_out = _rows_without_outcome(sides, group)
+    return chart.figure(
+        [_reading(sides), marked, left_out],
+        [f"turn of the {whose}", "runs that ended", "runs", "lower quartile", "median", "upper quartile"],
+        rows,
+    )
+
+
+def _draw(chart: Chart, side: Side, found: Matrix) -> list[tuple[Any, ...]]:
+    """Band, median, and some runs as thin lines; the numbers for the table."""
+    turns = list(range(1, found.shape[1] + 1))
+    runs = (~np.isnan(found)).sum(axis=0)
+    enough = runs >= min(LEAST_RUNS, max(int(runs.max()), 1))
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # a turn that no run reached with a score
+        low, middle, high = np.where(enough, np.nanquantile(found, [0.25, 0.5, 0.75], axis=0), np.nan)
+    known = np.flatnonzero(~np.isnan(middle))
+    place = [turns[i] for i in known]
+    if len(found) > 1:
+        chart.band(place, low[known].tolist(), high[known].tolist(), side.series)
+        for i in np.unique(np.linspace(0, len(found) - 1, SINGLE_RUNS).round().astype(int)):
+            there = np.flatnonzero(np.isfinite(found[i]))
+            chart.line([turns[k] for k in there], found[i, there].tolist(), "", side.series, thin=True)
+    name = f"{side.name}: median" if len(found) > 1 else f"{side.name}: the only run"
+    chart.line(place, middle[known].tolist(), name, side.series)
+    if len(known) == 1:
+        chart.points(place, middle[known].tolist(), "", side.series)
+    return [(turns[i], side.name, int(runs[i]), float(low[i]), float(middle[i]), float(high[i])) for i in known]
+
+
+def _reading(sides: Sequence[Side]) -> str:
+    if sum(len(side.rows) for side in sides) == 1:
+        return "One run only."
+    apart = " A line of failed runs that leaves that of solved ones foretells failure." if len(sides) > 1 else ""
+    return (
+        "Thick: the median over runs; shaded: the middle half of them; thin: a few runs by themselves. Later turns are "
+        f"those of long runs alone, and a median ends where fewer than {LEAST_RUNS} runs are left.{apart}"
+    )
+
+
+def _rows_without_outcome(sides: Sequence[Side], group: Group) -> str:
+    unknown = len(group.rows) - sum(len(side.rows) for side in sides)
+    return (
+        f" {counted(unknown, 'run')} without a reward {'is' if unknown == 1 else 'are'} not drawn." if unknown else ""
+    )
+
+
+# -- alarms -----------------------------------------------------------------------------------------------------------
+
+
+def _mark_alarms(chart: Chart, actor: str, group: Group, material: Material) -> Node:
+    alarms = alarms_of(group, material)
+    detector = leading_detector(group, alarms)
+    if detector is None:
+        return None
+    who = material.table.values("_who")
+    ours = [one for one in alarms[detector] if who[one.row][one.turn - 1] == actor]
+    if not ours:
+        return None
+    _points(chart, ours[:MOST_MARKS], actor, detector, material)
+    cut = f" The first {MOST_MARKS} of {len(ours):,} are drawn." if len(ours) > MOST_MARKS else ""
+    return f" Triangles: where the alarm of {words(detector.replace('_', ' '), 40)} rang in a run.{cut}"
+
+
+def _points(chart: Chart, alarms: Sequence[Alarm], actor: str, detector: str, material: Material) -> None:
+    table = material.table
+    scores, who, tasks, solved = (table.values(name) for name in ("_u", "_who", "task", "solved"))
+    chart.points(
+        [who[one.row][: one.turn].count(actor) for one in alarms],
+        [scores[one.row][one.turn - 1] for one in alarms],
+        f"alarm ({words(detector.replace('_', ' '), 30)})",
+        3,
+        tips=[
+            f"{words(tasks[one.row] or table.keys[one.row], 80)}: alarm at turn {one.turn}, "
+            f"{'solved' if solved[one.row] else 'failed'}"
+            for one in alarms
+        ],
+        links=[material.links.sample(table.keys[one.row]) for one in alarms],
+    )
