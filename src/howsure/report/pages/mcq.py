@@ -227,7 +227,7 @@ def _tokens(result: dict[str, Any], evidence: list[dict[str, Any]]) -> Section:
         rows.append((shaded(shades_of(TokenLogprobs.from_dict(found)), words(choice, 60)), likelihood))
     return Section(
         "Token by token",
-        "Every choice was read after the question. Darker is more surprising; point at a token, or walk along with the "
+        "Every choice was read after the question. The redder, the more surprising; point at a token, or walk along with the "
         "arrow keys, for its probability.",
         [legend(), table(["choice", "log-likelihood, nats"], rows, numeric=(1,))],
     )

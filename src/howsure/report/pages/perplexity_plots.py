@@ -1,0 +1,188 @@
+"""Plots of perplexity: documents beside each other, and the figure settling along a text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import htpy as h
+import numpy as np
+from htpy import Element
+
+from howsure.report.pages.axes import Axis
+from howsure.report.pages.chart import Chart
+from howsure.report.pages.columns import Table
+from howsure.report.pages.contract import Section
+from howsure.report.pages.named import Named, dots
+from howsure.report.pages.parts import number, table
+from howsure.report.pages.perplexity_blocks import Along, longest
+from howsure.report.text import counted
+from howsure.studies.perplexity.sums import joined
+
+MOST_DOCUMENTS = 4
+"""Drawn block by block."""
+SHORT_NAME = 28
+_BITS = "bits per byte"
+
+
+def by_document(summary: dict[str, Any]) -> Section | None:
+    """Each document with its interval, the hardest first; nothing for a single one, which the figures above are of."""
+    listed = summary["documents"]
+    if len(listed) < 2:
+        return None
+    ranked = sorted(listed, key=_hardness, reverse=True)
+    rows = [_named(entry) for entry in ranked]
+    corpus = summary["corpus"]
+    whole = None if corpus is None else corpus["bits_per_byte"]
+    figure = dots(
+        "Bits per byte by document",
+        "The dot is what a byte of the document took on average, the line its 95 % interval, where the document is "
+        "long enough for one; dashed: all documents together.",
+        Axis(_BITS, 0),
+        rows,
+        level=None if whole is None else (whole, "all"),
+    )
+    left_out = summary["documents_left_out"]
+    more = f" {left_out:,} more are in documents.csv." if left_out else ""
+    return Section(
+        "Which texts surprise the model", f"The hardest first. Fewer bits: the model expected more of it.{more}", figure
+    )
+
+
+def _hardness(entry: dict[str, Any]) -> float:
+    if entry["reason"] is not None:
+        return -math.inf
+    return math.inf if entry["bits_per_byte"] is None else float(entry["bits_per_byte"])
+
+
+def _named(entry: dict[str, Any]) -> Named:
+    name = short_name(entry["document"])
+    if entry["reason"] is not None:
+        return Named(name, None, note=str(entry["reason"]).replace("_", " "))
+    if entry["bits_per_byte"] is None:
+        return Named(name, None, note=f"{entry['impossible']:,} impossible")
+    ends = (entry["intervals_bits"] or {}).get("byte") or {}
+    return Named(name, entry["bits_per_byte"], ends.get("low"), ends.get("high"), f"{entry['bytes']:,} bytes")
+
+
+def short_name(document: str) -> str:
+    """The end of a path, which tells files apart better than its beginning."""
+    return document if len(document) <= SHORT_NAME else f"…{document[1 - SHORT_NAME :]}"
+
+
+# -- along a document -------------------------------------------------------------------------------------------------
+
+
+def convergence(rows: Table) -> Section | None:
+    """Does the figure settle as the text goes on? For the longest documents, as far as they were read."""
+    found = [one for one in longest(rows, MOST_DOCUMENTS) if np.count_nonzero(one.sums["bytes"]) > 1]
+    if not found:
+        return None
+    documents = len({index for index in rows.values("_index") if index is not None})
+    which = f"The {counted(len(found), 'document')} with the most text. " if documents > len(found) else ""
+    return Section(
+        "Does the figure settle?",
+        f"{which}The longer a text, the less its average depends on where it ends: where the language keeps its "
+        "habits, the line tends to one value, what the model needs for a byte of it in the long run. A line that still "
+        "climbs or falls at its end says that more text would give another figure.",
+        h.div(class_="plots")[[_settling(one) for one in found]],
+    )
+
+
+def _settling(one: Along) -> Element:
+    final = one.running_bits[-1]
+    there = np.flatnonzero(one.sums["bytes"] > 0)  # a token longer than a block leaves some of them empty
+    ends = one.ends_byte[there]
+    starts = ends - one.sums["bytes"][there]
+    each, running = ([values[place] for place in there] for values in (one.each_bits, one.running_bits))
+    size, unit = _unit_of(float(ends[-1]))
+    chart = Chart(short_name(one.name), Axis(f"{unit} read", 0), Axis(_BITS, 0))
+    left, right = (starts / size).tolist(), (ends / size).tolist()
+    chart.bars(left, right, each, "each block", 5, tips=_tips(starts, ends, each), pale=True)
+    chart.line(right, running, "everything up to there")
+    if final is not None:
+        chart.level(final)
+    return chart.figure(
+        f"Bars: the bits per byte of each block. Line: the average of everything up to there{_final(one, final)}."
+        f"{_gaps(one)}",
+        ["from byte", "to byte", "block", "everything up to there"],
+        list(zip(starts.astype(int).tolist(), ends.astype(int).tolist(), each, running, strict=True)),
+    )
+
+
+def _final(one: Along, final: float | None) -> str:
+    if final is None:
+        return ""
+    return f", which {'ends' if one.whole else 'has come'} at {final:.3f} (dashed)"
+
+
+def _unit_of(byte_count: float) -> tuple[float, str]:
+    """Bytes, or thousands or millions of them, so that the axis has short numbers."""
+    if byte_count < 2e4:
+        return 1.0, "bytes"
+    return (1e3, "kB") if byte_count < 2e7 else (1e6, "MB")
+
+
+def _gaps(one: Along) -> str:
+    if not one.sums["impossible"].sum():
+        return ""
+    return " A block with a token of probability 0 takes infinitely many bits, and so does everything after it."
+
+
+def _tips(starts: Any, ends: Any, bits: Sequence[float | None]) -> list[str]:
+    places = zip(starts.astype(int).tolist(), ends.astype(int).tolist(), bits, strict=True)
+    return [f"bytes {start:,} to {end:,}: {number(value, 2)} bits per byte" for start, end, value in places]
+
+
+def by_block(blocks: dict[str, Any], begin: int | None) -> Section:
+    """The blocks of one passage."""
+    sums = joined([{**blocks, "first": 0}])
+    one = Along("", True, sums)
+    ends = one.ends_byte + (begin or 0)
+    starts = ends - sums["bytes"]
+    chart = Chart("Bits per byte along the passage", Axis("byte of the document", float(starts[0])), Axis(_BITS, 0))
+    chart.bars(starts.tolist(), ends.tolist(), one.each_bits, "", 0, tips=_tips(starts, ends, one.each_bits))
+    counts = [sums[name].astype(int).tolist() for name in ("tokens", "words", "impossible")]
+    return Section(
+        "Block by block",
+        "A document is cut into at most 64 blocks of equal bytes; a passage holds some of them.",
+        chart.figure(
+            f"Higher is more surprising.{_gaps(one)}",
+            ["from byte", "to byte", "bits per byte", "tokens", "words", "impossible tokens"],
+            list(zip(starts.astype(int).tolist(), ends.astype(int).tolist(), one.each_bits, *counts, strict=True)),
+        ),
+    )
+
+
+# -- in numbers -------------------------------------------------------------------------------------------------------
+
+
+def by_unit(summary: dict[str, Any]) -> Section | None:
+    """Per token, word and byte."""
+    corpus = summary["corpus"]
+    if corpus is None:
+        return None
+    intervals = summary["intervals_bits"] or {}
+    rows = [_unit(corpus, intervals, unit) for unit in ("token", "word", "byte")]
+    if corpus["oov"] is not None:
+        rows.append(_known(corpus))
+    return Section(
+        "Per token, per word, per byte",
+        "Bits are what one of them takes on average; perplexity is 2 to that power: as hard as choosing among so many "
+        "equally likely ones each time. What a token is, each model decides for itself, so compare models per byte.",
+        table(["all texts", "count", "bits", "95 % interval", "perplexity"], rows, numeric=(1, 2, 3, 4)),
+    )
+
+
+def _unit(corpus: dict[str, Any], intervals: dict[str, Any], unit: str) -> tuple[Any, ...]:
+    ends = intervals.get(unit)
+    missing = "—" if corpus["impossible"] else "too little text"
+    shown = missing if ends is None else f"{ends['low']:.4f} to {ends['high']:.4f}"
+    bits, perplexity = (number(corpus[f"{name}_per_{unit}"], 4) for name in ("bits", "perplexity"))
+    return f"per {unit}", corpus[f"{unit}s"], bits, shown, perplexity
+
+
+def _known(corpus: dict[str, Any]) -> tuple[Any, ...]:
+    bits, perplexity = (number(corpus[f"{name}_per_token_without_oov"], 4) for name in ("bits", "perplexity"))
+    return "per known token", corpus["tokens"] - corpus["oov"], bits, "", perplexity
