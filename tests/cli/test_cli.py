@@ -65,6 +65,8 @@ HEAVY = (
     "cv2",
     "onnxruntime",
     "rapidocr_onnxruntime",
+    "starlette",
+    "uvicorn",
 )
 
 
@@ -108,6 +110,7 @@ COMMANDS = (
     "demo",
     "models",
     "runs",
+    "view",
     "entropy",
     "theorem",
 )

@@ -29,6 +29,7 @@ from howsure.cli.show import ask, show
 from howsure.cli.theorem import theorem
 from howsure.cli.trajectories import trajectories
 from howsure.cli.trust import app as trust
+from howsure.cli.view import view
 from howsure.errors import ReportNotWritten
 
 app = typer.Typer(
@@ -39,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for one in (show, ask, mcq, perplexity, trajectories, compare, report, demo, models, runs):
+for one in (show, ask, mcq, perplexity, trajectories, compare, report, demo, models, runs, view):
     app.command()(one)
 app.add_typer(trust)
 app.add_typer(grounding)

@@ -1,0 +1,68 @@
+"""`howsure view`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from howsure.cli import common
+
+
+@common.command
+def view(
+    folder: Annotated[Path, typer.Argument(help="Where to look; run folders below it are found.")] = Path("runs"),
+    port: Annotated[
+        int | None, typer.Option(help="Port. Default: 8765, or the next that is free.", min=1, max=65535)
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; anything but this machine needs --token.")] = (
+        "127.0.0.1"
+    ),
+    token: Annotated[
+        str | None, typer.Option(help="Ask for this text, of 16 characters or more; `auto` makes one.")
+    ] = None,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")] = False,
+    as_json: common.AsJson = False,
+    quiet: common.Quiet = False,
+    dry_run: common.DryRun = False,
+) -> int:
+    """Look at runs in the browser: figures, plots, every sample; also while they run.
+
+    Serves the run folders below FOLDER on this machine until Ctrl-C. It only
+    reads, and nothing outside FOLDER.
+
+    Example: howsure view runs/
+    """
+    from howsure.report.viewer import serve as server
+    from howsure.runs import find_runs
+
+    server.check_installed()
+    asked = server.checked_token(host, token)
+    found = len(find_runs(folder))
+    if dry_run:
+        return common.print_plan({"runs": found, "model_calls": 0, "tokens": 0}, as_json)
+    listener = server.listen(host, port)
+    address = server.Address(host, listener.getsockname()[1], asked)
+    _announce(address.url, folder, found, as_json, quiet)
+    if open_browser:
+        import webbrowser
+
+        webbrowser.open(address.url)
+    with contextlib.suppress(KeyboardInterrupt):  # the usual way to end it
+        server.serve(folder, listener, address)
+    return common.DONE
+
+
+def _announce(url: str, folder: Path, found: int, as_json: bool, quiet: bool) -> None:
+    from howsure.report.text import counted
+
+    if as_json:
+        common.print_json({"url": url, "folder": str(folder), "runs": found})
+    else:
+        print(url)
+    sys.stdout.flush()
+    if not quiet:
+        common.say(f"showing {counted(found, 'run')} below {folder} at this address; Ctrl-C ends it")

@@ -1,0 +1,149 @@
+"""Who may ask, and the rules that every answer carries.
+
+A server on this machine's own address can be reached by every page that is open in a browser on it. So: only names of
+this machine are answered (a foreign name that was made to point here is not), nothing but reading is answered, no
+answer may be framed or read by another site, and pages run no script but the two of the viewer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import socket
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.casefold() == "localhost"
+
+
+class Guard:
+    """Around the whole application."""
+
+    def __init__(self, app: ASGIApp, *, host: str = "127.0.0.1", token: str | None = None) -> None:
+        self._app = app
+        self._names = _names(host)
+        self._any_number = host in EVERYWHERE
+        self._pass = None if token is None else _digest(token)
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return  # no WebSockets, and nothing to start or end
+
+        async def ruled(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("Content-Security-Policy", POLICY)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        answer = self._refusal(scope)
+        await (self._app if answer is None else answer)(scope, receive, ruled)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+            return _said(421, "This viewer answers only under the address that `howsure view` printed.")
+        if scope["method"] not in ("GET", "HEAD"):
+            refused = _said(405, "This viewer only shows: it answers GET and HEAD, and changes nothing.")
+            refused.headers["Allow"] = "GET, HEAD"
+            return refused
+        return None if self._token is None else self._ask_for_token(scope, headers)
+
+    def _is_ours(self, host: str) -> bool:
+        """By name alone: through a tunnel the same machine has another port, and no port makes a name foreign."""
+        name = _name_of(host)
+        return name in self._names or (self._any_number and _is_number(name))
+
+    def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
+        fields = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = [value for name, value in fields if name == "token"]
+        if given and self._token is not None and _same(given[-1], self._token):
+            rest = urlencode([(name, value) for name, value in fields if name != "token"])
+            answer = RedirectResponse(_own_path(scope["path"]) + (f"?{rest}" if rest else ""), status_code=303)
+            answer.set_cookie(self._cookie, str(self._pass), httponly=True, samesite="strict", path="/")
+            return answer
+        if self._pass is not None and _same(_cookies(headers).get(self._cookie, ""), self._pass):
+            return None
+        return _said(401, "This viewer asks for its token: open the address that `howsure view` printed.")
+
+    @property
+    def _cookie(self) -> str:
+        """A name of its own for each token: cookies do not tell ports apart."""
+        return f"howsure-{str(self._pass)[:8]}"
+
+
+def _names(host: str) -> frozenset[str]:
+    given = (socket.gethostname(), socket.getfqdn()) if host in EVERYWHERE else (host.strip("[]"),)
+    return frozenset(name.casefold() for name in (*LOOPBACK, *given))
+
+
+def _name_of(host: str) -> str:
+    """The host without its port: `[::1]:8765`, `localhost:8765`, `localhost`."""
+    if host.startswith("["):
+        name, _, port = host[1:].partition("]")
+        port = port.removeprefix(":")
+    else:
+        name, _, port = host.partition(":")
+    return name.casefold() if port.isascii() and (port.isdigit() or not port) else ""
+
+
+def _is_number(name: str) -> bool:
+    """A number is no name that somebody could point elsewhere."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _own_path(path: str) -> str:
+    """Without leading slashes beyond the first, which would name another server."""
+    return "/" + path.lstrip("/\\")
+
+
+def _cookies(headers: Headers) -> dict[str, str]:
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(headers.get("cookie", "")).items()}
+    except CookieError:
+        return {}
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(b"howsure viewer\0" + token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _same(one: str, other: str) -> bool:
+    """Compared in a time that does not tell how much of it was right."""
+    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass"))
+
+
+def _said(status: int, sentence: str) -> Response:
+    return PlainTextResponse(sentence + "\n", status_code=status)

@@ -1,0 +1,68 @@
+"""From an address to a run folder, and to nothing outside the folder that is served."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from howsure.errors import HowsureError, InputError
+from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY
+
+HERE = "."
+_SYSTEMS_OWN = ("\\", ":") if os.name == "nt" else ()
+"""What would lead to another place by another spelling, on Windows."""
+
+Mark = tuple[int, int, int] | None
+"""By what a file is seen to have changed; None where there is none."""
+
+
+class NotServed(HowsureError):
+    """Something that is not there, or that is not for the viewer to show."""
+
+
+def run_within(root: Path, name: str) -> Path:
+    """The run folder with this name below `root`, which must be resolved. Symbolic links are not followed."""
+    parts = [] if name == HERE else name.split("/")
+    if any(_is_odd(part) for part in parts):
+        raise NotServed("The address names no run folder below the one that is served.")
+    folder = root.joinpath(*parts)
+    try:
+        if folder.resolve(strict=True) != folder or not (folder / MANIFEST).is_file():
+            raise NotServed("There is no run folder of this name; it may have been moved or deleted.")
+        _check_files(root, folder)
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, HowsureError):
+            raise
+        raise NotServed("There is no run folder of this name; it may have been moved or deleted.") from error
+    return folder
+
+
+def name_within(root: Path, folder: Path) -> str:
+    return folder.relative_to(root).as_posix()
+
+
+def served_root(folder: Path) -> Path:
+    """The folder to serve, by the one name that all checks go by."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder: name one that holds run folders, or make some with `howsure demo`")
+    return folder.resolve()
+
+
+def mark_of(path: Path) -> Mark:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _is_odd(part: str) -> bool:
+    """Hidden folders are none of ours, and neither is anything that climbs."""
+    return not part or part.startswith(".") or "\0" in part or any(sign in part for sign in _SYSTEMS_OWN)
+
+
+def _check_files(root: Path, folder: Path) -> None:
+    for name in (MANIFEST, SAMPLES, SUMMARY, LOCK):
+        path = folder / name
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            raise NotServed(f"{name} of this run is a link that leads out of the folder that is served.")

@@ -1,0 +1,239 @@
+"""Which rows of a table are wanted, and in which order. Nothing here knows of files or of pages.
+
+A condition is a short text: a part of a text; `=word`; yes or no; `>0.5`, `<= 2`, `0.2..0.8`; `missing`, `known`. One
+that cannot be understood is left out and becomes a sentence, since an empty table would say that nothing was found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.report.pages.columns import Column, Table
+from howsure.report.text import shortened
+
+PAGE_ROWS = 50
+MOST_CHOICES = 100
+"""Words that a list can hold; beyond them a person types."""
+MOST_CONDITION_CHARACTERS = 1_000
+KEPT_RESULTS = 8
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+_NUMBER = r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"
+_COMPARISON = re.compile(rf"(<=|>=|<|>|!=|=|≤|≥|≠)?\s*{_NUMBER}")
+_RANGE = re.compile(rf"{_NUMBER}\s*\.\.\s*{_NUMBER}")
+
+
+class Query(NamedTuple):
+    """What a person asked of a table; all of it stands in the address."""
+
+    search: str = ""
+    filters: tuple[tuple[str, str], ...] = ()
+    sort: str = ""
+    """A column; with a minus in front, the largest first; empty is the order of the data."""
+    page: int = 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the rows come as they are: all of them, in the order of the data."""
+        return not (self.search or self.filters or self.sort)
+
+
+class Found(NamedTuple):
+    rows: Rows
+    problems: tuple[str, ...]
+    """What could not be understood, a sentence each."""
+
+
+class Finder:
+    """Looks things up in one table, and remembers what was asked last."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._length = -1
+        self._results: OrderedDict[Query, Found] = OrderedDict()
+        self._orders: dict[str, Rows] = {}
+        self._choices: dict[str, list[str] | None] = {}
+        self._columns: list[Column] | None = None
+
+    def find(self, query: Query) -> Found:
+        """The rows that are wanted, in the order that is wanted; `page` plays no part."""
+        self._notice_growth()
+        asked = query._replace(page=1)
+        found = self._results.get(asked)
+        if found is None:
+            found = self._results[asked] = self._look(asked)
+            while len(self._results) > KEPT_RESULTS:
+                self._results.popitem(last=False)
+        self._results.move_to_end(asked)
+        return found
+
+    def columns(self) -> list[Column]:
+        """The columns of which any row has a value, and the first in any case."""
+        self._notice_growth()
+        if self._columns is None:
+            every = list(self.table.columns.values())
+            there = [any(value is not None for value in self.table.values(one.name)) for one in every]
+            self._columns = [one for place, one in enumerate(every) if there[place] or place == 0]
+        return self._columns
+
+    def choices(self, name: str) -> list[str] | None:
+        """The words of a column, None where they are too many to choose from."""
+        self._notice_growth()
+        if name not in self._choices:
+            words = {value for value in self.table.values(name) if value is not None}
+            self._choices[name] = sorted(words) if len(words) <= MOST_CHOICES else None
+        return self._choices[name]
+
+    # -- how --------------------------------------------------------------------------------------------------------
+
+    def _notice_growth(self) -> None:
+        if len(self.table) != self._length:
+            self._length = len(self.table)
+            self._results.clear()
+            self._orders.clear()
+            self._choices.clear()
+            self._columns = None
+
+    def _look(self, query: Query) -> Found:
+        problems: list[str] = []
+        mask = np.ones(len(self.table), dtype=bool)
+        for name, condition in query.filters:
+            problem = self._narrow(mask, name, condition)
+            problems += [problem] if problem else []
+        if query.search:
+            mask &= self._search(query.search)
+        order, problem = self._order(query.sort)
+        problems += [problem] if problem else []
+        return Found(order[mask[order]], tuple(problems))
+
+    def _narrow(self, mask: Mask, name: str, condition: str) -> str | None:
+        column = self.table.columns.get(name)
+        if column is None:
+            return f"There is no column {shortened(name, 60)!r}: this filter was left out."
+        found = matching(self.table, column, condition)
+        if isinstance(found, str):
+            return f"{column.label}: {found}; this filter was left out."
+        mask &= found
+        return None
+
+    def _search(self, text: str) -> Mask:
+        mask = np.zeros(len(self.table), dtype=bool)
+        for column in self.table.columns.values():
+            if column.kind in ("text", "word"):
+                mask |= _containing(self.table.values(column.name), text)
+        return mask
+
+    def _order(self, sort: str) -> tuple[Rows, str | None]:
+        name = sort.removeprefix("-")
+        problem = None
+        if name and name not in self.table.columns:
+            problem = f"There is no column {shortened(name, 60)!r} to sort by: the rows are in the order of the data."
+            sort = name = ""
+        if sort not in self._orders:
+            self._orders[sort] = ordered(self.table, name, falling=sort.startswith("-"))
+        return self._orders[sort], problem
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+def ordered(table: Table, name: str, *, falling: bool = False) -> Rows:
+    """All rows by a column, what is missing last either way, equals in the order of the data."""
+    base = table.in_order()
+    if not name:
+        return base
+    if table.columns[name].kind in ("number", "flag"):
+        values = table.numbers(name)[base]
+        return base[np.argsort(-values if falling else values, kind="stable")]
+    texts = table.values(name)
+    known = [row for row in base.tolist() if texts[row] is not None]
+    known.sort(key=lambda row: texts[row].casefold(), reverse=falling)
+    missing = [row for row in base.tolist() if texts[row] is None]
+    return np.array(known + missing, dtype=np.intp)
+
+
+# -- conditions -------------------------------------------------------------------------------------------------------
+
+
+def matching(table: Table, column: Column, condition: str) -> Mask | str:
+    """The rows that a condition holds for, or what is wrong with it."""
+    condition = condition.strip()
+    if len(condition) > MOST_CONDITION_CHARACTERS:
+        return f"a condition may have {MOST_CONDITION_CHARACTERS:,} characters"
+    if column.kind == "text":
+        return _containing(table.values(column.name), condition)
+    if condition.casefold() in ("missing", "known"):
+        known = np.fromiter((value is not None for value in table.values(column.name)), bool, len(table))
+        return known if condition.casefold() == "known" else ~known
+    return _KINDS[column.kind](table, column, condition)
+
+
+def _by_word(table: Table, column: Column, condition: str) -> Mask | str:
+    values = table.values(column.name)
+    if not condition.startswith("="):
+        return _containing(values, condition)
+    return np.fromiter((value == condition[1:] for value in values), bool, len(values))
+
+
+def _by_flag(table: Table, column: Column, condition: str) -> Mask | str:
+    wanted = {"yes": 1.0, "no": 0.0}.get(condition.casefold())
+    if wanted is None:
+        return f"«{shortened(condition, 60)}» is not one of yes, no, missing, known"
+    found: Mask = table.numbers(column.name) == wanted
+    return found
+
+
+def _by_number(table: Table, column: Column, condition: str) -> Mask | str:
+    values = table.numbers(column.name)
+    between = _RANGE.fullmatch(condition)
+    if between:
+        low, high = map(float, between.groups())
+        if low > high:
+            return f"the range «{shortened(condition, 60)}» runs backwards, from the larger to the smaller"
+        return (values >= low) & (values <= high)
+    compared = _COMPARISON.fullmatch(condition)
+    if compared is None:
+        return (
+            f"«{shortened(condition, 60)}» is no condition on a number, such as >0.5, <= 2, 0.2..0.8, missing or known"
+        )
+    sign, bound = compared[1] or "=", float(compared[2])
+    return _COMPARE[sign](values, bound, 0.5 * 10.0**-column.digits)
+
+
+_KINDS: dict[str, Callable[[Table, Column, str], Mask | str]] = {
+    "word": _by_word,
+    "flag": _by_flag,
+    "number": _by_number,
+}
+
+
+def _equal(values: NDArray[np.float64], bound: float, half_a_digit: float) -> Mask:
+    """What is shown as this number: a person can only ask for what is seen."""
+    found: Mask = np.abs(values - bound) <= half_a_digit
+    return found
+
+
+_COMPARE: dict[str, Callable[[NDArray[np.float64], float, float], Mask]] = {
+    "<": lambda values, bound, _: values < bound,
+    ">": lambda values, bound, _: values > bound,
+    "<=": lambda values, bound, _: values <= bound,
+    "≤": lambda values, bound, _: values <= bound,
+    ">=": lambda values, bound, _: values >= bound,
+    "≥": lambda values, bound, _: values >= bound,
+    "=": _equal,
+    "!=": lambda values, bound, half: ~_equal(values, bound, half) & np.isfinite(values),
+    "≠": lambda values, bound, half: ~_equal(values, bound, half) & np.isfinite(values),
+}
+
+
+def _containing(values: Sequence[Any], part: str) -> Mask:
+    wanted = part.strip().casefold()
+    return np.fromiter((value is not None and wanted in value.casefold() for value in values), bool, len(values))
