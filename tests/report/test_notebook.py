@@ -18,11 +18,13 @@ from howsure.evidence import Distribution, TokenLogprobs
 from howsure.studies.entropy import Text, entropy_of_counts, entropy_of_distribution, entropy_of_text
 from howsure.studies.reading import Reading
 from howsure.studies.theorem import theorem
+from howsure.studies.trust.coherent import coherent
 from howsure.studies.trust.logs import analyse
 from runs_to_look_at import ATTACKS, STUDIES, make_hostile, make_runs
-from scripted import with_logprobs
+from scripted import Scorer, Writer, with_logprobs
 from studies.on_paper import OnPaper, write
-from trajectory_logs import results, scored
+from tiny import build_ngram
+from trajectory_logs import message, results, scored, simulation
 
 VILE = "<script>alert(1)</script><b>x"
 
@@ -121,6 +123,30 @@ def test_a_log_that_was_analysed(tmp_path: Path) -> None:
     page = shown(analyse([path]))
     assert "told nothing, H(X)" in page.text
     assert "4 of 4" in page.text
+
+
+def test_coherent_trust(tmp_path: Path) -> None:
+    (tmp_path / "l.txt").write_text("go to the lamp\ngo to the chair\n")
+    (tmp_path / "s.txt").write_text("- Stairs are steep.\n\n- Roofs leak.\n")
+    sets = {"instructions": tmp_path / "l.txt", "groundings": tmp_path / "s.txt"}
+    model = Scorer(lambda condition, text: [-0.5, -1.5])
+    text = shown(coherent("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", states=2, **sets)).text
+    assert "coherent trust T" in text
+    assert "told both, H(X|L,S)" in text
+
+
+def test_studies_in_which_nothing_could_be_measured(tmp_path: Path) -> None:
+    """Nothing is drawn, and the coverage says so."""
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results(simulation([message("user", "so"), message("assistant", "yes")]))))
+    assert "0 of 2" in shown(howsure.trajectories(path)).text
+    silent = Writer(lambda messages, number: None)
+    page = shown(howsure.trust("home", silent, evidence="verbalized", out=tmp_path / "trust", max_steps=2))
+    assert "0 of 2" in page.text
+    assert "no_answer" in page.text or "no answer" in page.text
+    (tmp_path / "a.txt").write_text("zebra zebra")
+    page = shown(howsure.perplexity(tmp_path / "a.txt", f"ngram:{build_ngram(tmp_path)}", out=tmp_path / "texts"))
+    assert "figure" not in [tag for tag, _ in page.tags]
 
 
 @pytest.mark.parametrize("study", STUDIES)
