@@ -23,6 +23,7 @@ def test_given_ends_hold_and_percent_is_written() -> None:
 
 def test_whole_numbers_have_no_ticks_between_them() -> None:
     assert [text for _, text in Scale(Axis("turn", whole=True), [1, 2], 0, 1, 8).ticks] == ["1", "2"]
+    assert [text for _, text in Scale(Axis("runs", 0, whole=True), [12], 0, 1, 5).ticks] == ["0", "3", "6", "9", "12"]
 
 
 def test_a_log_axis_has_powers_of_ten_and_shows_nothing_below_zero() -> None:

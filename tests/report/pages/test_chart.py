@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.chart import Chart
 from howsure.report.pages.named import Named, dots
+from howsure.report.pages.sureness import histogram_by_outcome
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -115,3 +117,22 @@ def test_only_so_many_names_are_drawn_and_the_rest_is_counted() -> None:
 @pytest.mark.parametrize("word", ["style=", "onload", "<style"])
 def test_a_plot_needs_no_style_of_its_own(word: str) -> None:
     assert word not in drawn(Chart("t", Axis("x"), Axis("y")).line([1, 2], [1, 2], "a").diagonal())
+
+
+def test_labels_of_upright_lines_have_rows_of_their_own() -> None:
+    chart = Chart("t", Axis("x", 0, 10), Axis("y", 0, 1)).upright(2, "first").upright(2.1, "second", row=1)
+    drawn = str(chart.figure("", [], []))
+    first, second = (drawn.index(">first<"), drawn.index(">second<"))
+    places = [re.findall(r' y="([\d.]+)"', drawn[:at])[-1] for at in (first, second)]
+    assert float(places[1]) - float(places[0]) == 14
+
+
+def test_whole_numbers_are_counted_in_bars_of_whole_widths() -> None:
+    values, right = np.array([0.0, 0.0, 3.0, 30.0]), np.array([1.0, 0.0, 1.0, 0.0])
+    drawn = histogram_by_outcome("t", "c", "turns", values, right, whole=True)
+    rows = re.findall(r"<tr>(.*?)</tr>", str(drawn))[1:]
+    cells = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in rows]
+    assert cells[0] == ["0", "2", "1", "1"]
+    assert cells[1] == ["2", "4", "1", "0"]
+    assert cells[-1][:2] == ["30", "32"]
+    assert ">runs<" in str(histogram_by_outcome("t", "c", "u", np.array([1.0]), np.array([1.0]), what="runs"))

@@ -59,7 +59,7 @@ def _ticks(axis: Axis, low: float, high: float, most: int) -> list[tuple[float, 
         every = max(1, math.ceil((last - first) / most))
         return [(10.0**power, f"{10.0**power:g}") for power in range(first, last + 1, every)]
     step = _step(high - low, most)
-    step = max(1.0, step) if axis.whole else step
+    step = max(1.0, float(math.ceil(step - 1e-9))) if axis.whole else step
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     values = [place * step for place in range(first, last + 1)]
     if axis.low is not None:

@@ -145,8 +145,8 @@ class Chart:
         self._drawn.append(draw)
         return self
 
-    def upright(self, value: float, label: str = "") -> Chart:
-        """An upright line at a place of the x axis."""
+    def upright(self, value: float, label: str = "", *, row: int = 0) -> Chart:
+        """An upright line at a place of the x axis; labels of neighbours keep apart on rows of their own."""
         self._xs.append(value)
 
         def draw(x: Scale, y: Scale) -> Node:
@@ -154,7 +154,7 @@ class Chart:
             anchor, shift = ("end", -4) if at > (LEFT + self.width) * 0.6 else ("start", 4)
             return [
                 h.path(class_="rule", d=f"M{px(at)} {px(TOP)}V{px(self.height - BOTTOM)}"),
-                text_at(at + shift, TOP + 11, label, anchor) if label else None,
+                text_at(at + shift, TOP + 11 + 14 * row, label, anchor) if label else None,
             ]
 
         self._drawn.append(draw)

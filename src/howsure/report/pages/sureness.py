@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -74,16 +75,18 @@ def histogram_by_outcome(
     *,
     low: float | None = None,
     span: tuple[float, float] | None = None,
+    what: str = "samples",
+    whole: bool = False,
 ) -> Element:
     """How values lie among right and wrong, one above the other; `right` is 1, 0, or NaN where not known.
 
-    `span` is what values can be, where that is known.
+    `span` is what values can be, where that is known; `whole` numbers get bars of whole widths.
     """
     known = np.isfinite(values) & np.isfinite(right)
-    chart = Chart(title, Axis(label, low) if span is None else Axis(label, *span), Axis("samples", 0, whole=True))
+    chart = Chart(title, Axis(label, low) if span is None else Axis(label, *span), Axis(what, 0, whole=True))
     if not known.any():
         return chart.figure("There is nothing to show.", [], [])
-    edges = np.histogram_bin_edges(values[known], bins=HISTOGRAM_BINS, range=span)
+    edges = _edges(values[known], span, whole)
     good = np.histogram(values[known & (right == 1)], edges)[0]
     bad = np.histogram(values[known & (right == 0)], edges)[0]
     lefts, rights = edges[:-1].tolist(), edges[1:].tolist()
@@ -95,6 +98,14 @@ def histogram_by_outcome(
     return chart.figure(
         caption, ["from", "to", *names], list(zip(lefts, rights, good.tolist(), bad.tolist(), strict=True))
     )
+
+
+def _edges(values: Floats, span: tuple[float, float] | None, whole: bool) -> Floats:
+    if not whole:
+        return np.asarray(np.histogram_bin_edges(values, bins=HISTOGRAM_BINS, range=span))
+    low, high = math.floor(values.min()), math.floor(values.max()) + 1
+    width = math.ceil((high - low) / HISTOGRAM_BINS)
+    return np.arange(low, high + width, width, dtype=np.float64)
 
 
 def extremes(confidence: Floats, right: Floats, most: int) -> tuple[list[int], list[int]]:
