@@ -142,8 +142,8 @@ def picks(material: Material, most: int) -> Picks | None:
     return Picks(
         cards[0],
         cards[1],
-        "Failed, and the agent was sure: no alarm on its uncertainty would have told.",
-        "Solved, and the agent doubted: these would have been stopped for nothing.",
+        "Failed, the surest agents first: nothing in their uncertainty warned of it.",
+        "Solved, the least sure agents first: whoever steps in at doubt would have stopped these for nothing.",
         nothing=_why_none(material, confidence),
     )
 
@@ -188,7 +188,7 @@ def _card(material: Material, place: int) -> Card:
         spark([turn.uncertainty_nats for turn in one.turns if turn.actor == "agent"], "agent"),
         h.p(class_="said", dir="auto")[words(one.opening or _first_words(one), OPENING_CHARACTERS)],
     ]
-    return Card(table.keys[place], f"task {one.task_id}", verdict, solved, body)
+    return Card(table.keys[place], one.task_id, verdict, solved, body)
 
 
 def _first_words(one: Trajectory) -> str:

@@ -15,15 +15,10 @@ from howsure.report.pages.material import Material
 from howsure.report.pages.named import Named, dots
 from howsure.report.pages.parts import number, table, words
 from howsure.report.pages.sureness import histogram_by_outcome
-from howsure.report.pages.trajectories_groups import Group, alarms_of, leading_detector
+from howsure.report.pages.trajectories_groups import DETECTORS, Group, alarms_of, leading_detector
 from howsure.report.text import counted, percent
 from howsure.report.trajectories import breakdown_lines
 
-DETECTORS = {
-    "threshold": "the root mean square of the turns so far is too high",
-    "cusum": "small excesses over the usual level have added up",
-    "level_change": "the last three turns lie above all before them",
-}
 WHEN = {"alarm": "at the alarms", "never": "never", "always": "always, at once", "random": "as often, at random"}
 HOW_TO_GET = (
     "What would acting on the alarms have saved? Say what you would do, what it costs and how often it would help: "
@@ -45,7 +40,7 @@ def alarms(group: Group, material: Material, title: str) -> Section | None:
     )
     body = [
         h.div(class_="plots")[_shares(tried, breakdown), _how_early(group, material)] if tried else None,
-        _detector_table(detectors),
+        _detector_table(detectors) if tried else h.p["No alarm could be fitted to these runs:"],
         h.ul(class_="notes")[[h.li[words(line, 600)] for line in breakdown_lines(breakdown)]],
     ]
     return Section(title, lead, body)
@@ -96,6 +91,8 @@ def _how_early(group: Group, material: Material) -> Element | None:
         solved[rows],
         ("solved", "failed"),
         low=0,
+        what="runs",
+        whole=True,
     )
 
 

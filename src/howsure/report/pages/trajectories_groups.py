@@ -22,6 +22,13 @@ AGENT, USER = "a", "u"
 
 FIRST_CHOICE = "cusum"
 
+DETECTORS = {
+    "threshold": "the root mean square of the turns so far is too high",
+    "cusum": "small excesses over the usual level have added up",
+    "level_change": "the last three turns lie above all before them",
+}
+"""When each detector rings."""
+
 
 class Alarm(NamedTuple):
     """Where an alarm rang: the run's row in the table, and the number of the turn."""

@@ -86,6 +86,7 @@ def _histogram(chosen: Score, values: Floats, solved: Floats) -> Element:
         values,
         solved,
         ("solved", "failed"),
+        what="runs",
     )
 
 

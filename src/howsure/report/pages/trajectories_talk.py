@@ -188,8 +188,8 @@ def _over_the_run(one: Trajectory, scene: Scene) -> Section:
                 places, [turn.uncertainty_nats for turn in known], f"{actor}: U of the turn", series, tips=tips
             )
             chart.line(places, [_finite(scene.running.get(n)) for n in places], f"{actor}: so far (RMS)", series)
-    for turn, detectors in list(scene.alarms.items())[:DRAWN_ALARMS]:
-        chart.upright(turn, f"alarm: {words(', '.join(detectors), 40)}")
+    for place, (turn, detectors) in enumerate(sorted(scene.alarms.items())[:DRAWN_ALARMS]):
+        chart.upright(turn, f"alarm: {words(', '.join(detectors), 40)}", row=place)
     figure = chart.figure(
         f"A mark is a turn; the line is the root mean square of the speaker's turns so far.{_words(one, scene)}",
         ["turn", "speaker", "U, nats", "so far (RMS), nats", "alarms", "marks"],
@@ -313,7 +313,7 @@ def _shade_legend(scene: Scene) -> Node:
     return h.p(class_="shades")[
         "U beside all turns of the same speaker in comparable runs: ",
         [[h.span(class_=f"shade u{place}")[name], " "] for place, name in enumerate(names)],
-        h.span(class_="quiet")[f"shades begin above ({ends})"],
+        h.span(class_="quiet")[f"The shades begin at: {ends}"],
     ]
 
 

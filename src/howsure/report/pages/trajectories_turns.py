@@ -16,14 +16,14 @@ from howsure.report.pages.chart import Chart
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import words
-from howsure.report.pages.trajectories_groups import AGENT, USER, Alarm, Group, alarms_of, leading_detector
+from howsure.report.pages.trajectories_groups import AGENT, DETECTORS, USER, Alarm, Group, alarms_of, leading_detector
 from howsure.report.text import counted
 
 MOST_TURNS = 120
 """Of one speaker on a plot; what comes later is counted."""
 LEAST_RUNS = 3
 """Behind a median, where there are so many at all."""
-SINGLE_RUNS = 3
+SINGLE_RUNS = 2
 MOST_MARKS = 150
 ACTORS = {AGENT: "agent", USER: "user"}
 
@@ -154,7 +154,9 @@ def _mark_alarms(chart: Chart, actor: str, group: Group, material: Material) -> 
         return None
     _points(chart, ours[:MOST_MARKS], actor, detector, material)
     cut = f" The first {MOST_MARKS} of {len(ours):,} are drawn." if len(ours) > MOST_MARKS else ""
-    return f" Triangles: where the alarm of {words(detector.replace('_', ' '), 40)} rang in a run.{cut}"
+    name, meaning = words(detector.replace("_", " "), 40), DETECTORS.get(detector)
+    when = f" ({meaning})" if meaning else ""
+    return f" Triangles: where the alarm of {name} rang in a run{when}.{cut}"
 
 
 def _points(chart: Chart, alarms: Sequence[Alarm], actor: str, detector: str, material: Material) -> None:
