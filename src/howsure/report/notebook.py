@@ -83,7 +83,7 @@ def _title(study: str, run: Run | None) -> Element:
     model = manifest.identity.model.get("name")
     return h.p(class_="title")[
         h.strong[words(study)],
-        f" of {words(model, 120)}" if model else None,
+        f" of {words(model, 120)}" if model and model != "log" else None,  # logs bring their own scores
         f" over {words(manifest.source, 200)}" if manifest.source else None,
     ]
 
