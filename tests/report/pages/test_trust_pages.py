@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from howsure.models.contract import Message
-from howsure.report.pages import trust, trust_plots, trust_replay
+from howsure.report.pages import trust, trust_overall, trust_plots, trust_replay
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Embedded, Material
 from howsure.report.pages.parts import card, section
@@ -199,7 +199,7 @@ def test_a_report_explains_its_letters_and_gives_t_with_both_intervals(runs: Pat
             "drawn_count": 5,
         }
     }
-    page = text(html([trust_plots.overall(made)]))
+    page = text(html([trust_overall.overall(made)]))
     assert "told S, what is known about the place (X|S); told L, the instruction, too (X|L,S)" in page
     assert "On average over 14 complete steps: Told what is known about the place, the model became surer by" in page
     assert "T over all steps 0.2500" in page
@@ -209,7 +209,7 @@ def test_a_report_explains_its_letters_and_gives_t_with_both_intervals(runs: Pat
 
 
 def test_t_that_is_not_identified_has_no_number_and_no_meaning(runs: Path) -> None:
-    page = text(html([trust_plots.overall(material(runs / "flat"))]))
+    page = text(html([trust_overall.overall(material(runs / "flat"))]))
     assert "T over all steps not identified: there is one complete step only" in page
     assert "T is the share" not in page
     assert "T is above" not in page
@@ -299,7 +299,7 @@ def test_a_long_replay_is_cut_and_says_so(runs: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(trust_replay, "MOST_STEPS", 2)
     found = trust_replay.replay(material(runs / "scored"))
     assert html([found]).count('class="step"') == 2, "no end of an episode that is not shown to its end"
-    assert found.lead.endswith("The first 2 steps are here; 5 more steps are in samples.jsonl.")
+    assert found.lead.endswith("The first 2 of 7 steps are here; samples.jsonl has all.")
 
 
 def test_frames_that_cannot_be_shown_are_said_in_words(runs: Path, tmp_path: Path) -> None:

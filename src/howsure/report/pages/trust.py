@@ -16,7 +16,8 @@ from howsure.report.pages.parts import facts, words
 from howsure.report.pages.sureness import extremes, histogram_by_outcome, reliability, risk_coverage
 from howsure.report.pages.tokens import percent
 from howsure.report.pages.trust_frames import Frames
-from howsure.report.pages.trust_plots import by_step, overall, share_words
+from howsure.report.pages.trust_overall import overall, share_words
+from howsure.report.pages.trust_plots import by_step
 from howsure.report.pages.trust_replay import best, done, replay, seen, step_name
 from howsure.report.pages.trust_spread import CONDITIONS, acting_spread, entropies, missing_words
 from howsure.report.pages.trust_step import about as about
@@ -27,17 +28,17 @@ COLUMNS = (
     Column("episode", "episode", "number", digits=0),
     Column("step", "step", "number", digits=0),
     Column("action", "action", "word", help="What was done, by the model that was told everything."),
-    Column("effect", "effect", "text", help="What came of it."),
+    Column("effect", "effect", "word", help="What came of it."),
     Column("moved", "had an effect", "flag", help="Whether the world was another after it."),
     Column("action_probability", "probability", "number", help="How likely the model found the action that was taken."),
     Column("correct", "on a shortest path", "flag", help="Whether the action lies on a shortest path to the goal."),
-    Column("best", "best actions", "text", help="All actions that lie on a shortest path."),
+    Column("best", "best actions", "word", help="All actions that lie on a shortest path."),
     Column("h_x", "H(X)", "number", "bits", help="Entropy of the action, told neither knowledge nor instruction."),
     Column("h_x_given_s", "H(X|S)", "number", "bits", help="Entropy of the action, told what is known of the place."),
     Column("h_x_given_ls", "H(X|L,S)", "number", "bits", help="Entropy of the action, told the instruction too."),
     Column("trust", "T", "number", help="(H(X) − H(X|S)) / (H(X) − H(X|L,S)); has no bounds in a single step."),
     Column("repeated", "asked before", "flag", help="Whether an earlier step was asked word for word the same."),
-    Column("missing", "what is missing", "text", help="Which of the entropies are not there, and why."),
+    Column("missing", "what is missing", "word", help="Which of the entropies are not there, and why."),
 )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import htpy as h
 import numpy as np
-from htpy import Element, Node
+from htpy import Element
 from numpy.typing import NDArray
 
 from howsure.report.pages.axes import Axis
@@ -15,11 +14,9 @@ from howsure.report.pages.chart import Chart
 from howsure.report.pages.columns import Table
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
-from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import facts, number, words
-from howsure.report.pages.trust_spread import CONDITIONS, MEANING, in_words, meaning, plain
-from howsure.report.text import counted, value_with_interval
-from howsure.report.trust_log import bootstrap_in_words, fieller_in_words, trust_in_words
+from howsure.report.pages.parts import number
+from howsure.report.pages.trust_spread import CONDITIONS
+from howsure.report.text import counted
 
 MOST_EPISODES = 3
 """Drawn step by step."""
@@ -32,70 +29,13 @@ TRUST_AXIS = (-1.0, 2.0)
 
 Rows = NDArray[np.intp]
 _COLUMNS = tuple(given.column for given in CONDITIONS.values())
-_SHORT = {"X": "H(X) told neither", "X|S": "H(X|S) what is known", "X|L,S": "H(X|L,S) instruction too"}
 
-
-def overall(material: Material) -> Section:
-    """T over all steps, in words and with both of its intervals."""
-    title, anchor = "How much comes from what it knows?", "trust"
-    summary = material.summary
-    if summary is None:
-        body: Node = h.p(class_="quiet")["T over all steps is worked out when the run is finished."]
-        return Section(title, MEANING, body, anchor)
-    trust = summary["trust"]
-    differences = trust["delta_h_s_bits"]["value"], trust["delta_h_ls_bits"]["value"]
-    if differences[0] is None or differences[1] is None:
-        lacking = facts({plain(reason): counted(count, "step") for reason, count in summary["missing"]["rows"].items()})
-        body = [h.p["No step has all three entropies, so nothing can be said about T. They are missing for:"], lacking]
-        return Section(title, MEANING, body, anchor)
-    means = meaning(*differences) if trust["identified"] else f"T is not identified: {trust['reason']}."
-    said = f"On average over {counted(trust['steps'], 'complete step')}: {in_words(*differences)} {words(means, 400)}"
-    body = [h.p[said], h.div(class_="plots")[_means(summary), facts(_figures(summary))]]
-    return Section(title, MEANING, body, anchor)
-
-
-def _means(summary: dict[str, Any]) -> Element:
-    rows = []
-    for name, given in CONDITIONS.items():
-        entry = summary["mean_entropy_bits"][given.column]
-        rows.append(Named(_SHORT[name], entry["value"], entry["low"], entry["high"], number(entry["value"], 3)))
-    return dots(
-        "How open was the action?",
-        "The mean entropy in each condition, with its 95 % interval; further left is surer. Were knowledge and "
-        "instruction a help, each dot would lie to the left of the one above.",
-        Axis("entropy, bits", 0),
-        rows,
-    )
-
-
-def _figures(summary: dict[str, Any]) -> dict[str, Any]:
-    trust, order, steps = summary["trust"], summary["ordering"], summary["per_step"]
-    zero = steps["zero_denominator"]
-    return {
-        "T over all steps": words(trust_in_words(trust), 400),
-        "its interval, by bootstrap": words(bootstrap_in_words(trust), 400),
-        "its interval, by Fieller": words(fieller_in_words(trust["fieller"]), 400),
-        "H(X) − H(X|S)": value_with_interval(trust["delta_h_s_bits"] | {"unit": "bits"}),
-        "H(X) − H(X|L,S)": value_with_interval(trust["delta_h_ls_bits"] | {"unit": "bits"}),
-        "steps with H(X) ≥ H(X|S) ≥ H(X|L,S)": share_words(order["both"]),
-        "… H(X) ≥ H(X|S)": share_words(order["h_x_at_least_h_x_given_s"]),
-        "… H(X|S) ≥ H(X|L,S)": share_words(order["h_x_given_s_at_least_h_x_given_ls"]),
-        "steps with T from 0 to 1": share_words(steps["in_0_1"]),
-        "… below 0": share_words(steps["below_0"]),
-        "… above 1": share_words(steps["above_1"]),
-        "… without T": f"{counted(zero, 'step')} with H(X) = H(X|L,S)" if zero else None,
-        "T of the actions alone": words(trust_in_words(summary["trust_of_actions"]), 400)
-        if "trust_of_actions" in summary
-        else None,
-        "goal reached": f"{summary['episodes_reached']['count']:,} of {summary['episodes_reached']['of']:,} episodes",
-    }
-
-
-def share_words(entry: dict[str, Any]) -> str:
-    """`19 of 60, 31.7 % (23.3 to 38.3)`."""
-    if entry["value"] is None:
-        return "—"
-    return f"{entry['count']:,} of {entry['of']:,}, {value_with_interval(entry | {'unit': 'share'})}"
+_READ_ENTROPY = "Lower is surer. A wide gap below a line means that what was told in between decided something."
+_READ_TRUST = (
+    "Of what knowledge and instruction together took off the entropy, the part that knowledge took off alone: at the "
+    "dashed lines nothing (0) and everything (1). T may lie beyond them, since a model may become less sure by being "
+    "told more."
+)
 
 
 # -- step by step -----------------------------------------------------------------------------------------------------
@@ -106,7 +46,10 @@ def by_step(material: Material) -> list[Section]:
     if not any(np.isfinite(material.table.numbers(column)).any() for column in _COLUMNS):
         return []
     shown = episodes[:MOST_EPISODES]
-    plots = [plot for number_, rows in shown for plot in _of_episode(material, number_, rows)]
+    plots = []
+    for episode, rows in shown:
+        said = "" if episode == shown[0][0] else f"As for episode {shown[0][0]}."
+        plots += _of_episode(material, episode, rows, said)
     lead = "How open the action was at each step, and what T makes of it. Where something is missing, the line breaks."
     if len(episodes) > len(shown):
         lead += f" The first {MOST_EPISODES} episodes are drawn; all {len(episodes):,} are below, by their means."
@@ -126,13 +69,13 @@ def episodes_of(table: Table) -> list[tuple[int, Rows]]:
     return [(int(episode), rows) for episode, rows in zip(present.tolist(), parts, strict=False)]
 
 
-def _of_episode(material: Material, episode: int, all_rows: Rows) -> list[Element]:
+def _of_episode(material: Material, episode: int, all_rows: Rows, said: str) -> list[Element]:
     rows = all_rows[:MOST_STEPS].tolist()
     cut = f" The first {MOST_STEPS} of {len(all_rows):,} steps are drawn." if len(all_rows) > MOST_STEPS else ""
-    return [_entropies(material, episode, rows, cut), _trusts(material, episode, rows, cut)]
+    return [_entropies(material, episode, rows, said, cut), _trusts(material, episode, rows, said, cut)]
 
 
-def _entropies(material: Material, episode: int, rows: Sequence[int], cut: str) -> Element:
+def _entropies(material: Material, episode: int, rows: Sequence[int], said: str, cut: str) -> Element:
     table = material.table
     chart = Chart(f"Episode {episode}: entropy", Axis("step", whole=True), Axis("entropy, bits", 0))
     steps = _picked(table, "step", rows)
@@ -143,13 +86,13 @@ def _entropies(material: Material, episode: int, rows: Sequence[int], cut: str) 
     lacking = sum(any(column[i] is None for column in columns) for i in range(len(rows)))
     gaps = f" {counted(lacking, 'step')} {'lacks' if lacking == 1 else 'lack'} an entropy." if lacking else ""
     return chart.figure(
-        f"Lower is surer. A wide gap below a line means that what was told in between decided something.{gaps}{cut}",
+        f"{said or _READ_ENTROPY}{gaps}{cut}",
         ["step", *(given.entropy for given in CONDITIONS.values())],
         list(zip([_whole(step) for step in steps], *columns, strict=True)),
     )
 
 
-def _trusts(material: Material, episode: int, rows: Sequence[int], cut: str) -> Element:
+def _trusts(material: Material, episode: int, rows: Sequence[int], said: str, cut: str) -> Element:
     """T of the steps; what lies beyond the axis is marked at its edge, and is in the table as it is."""
     low, high = TRUST_AXIS
     if all(value is None for value in _picked(material.table, "trust", rows)):
@@ -179,9 +122,7 @@ def _trusts(material: Material, episode: int, rows: Sequence[int], cut: str) -> 
     gaps = f" {counted(lacking, 'step')} {'has' if lacking == 1 else 'have'} no T." if lacking else ""
     far = f" {counted(len(beyond), 'step')} beyond {low:g} to {high:g}, marked at the edge." if beyond else ""
     return chart.figure(
-        "Of what knowledge and instruction together took off the entropy, the part that knowledge took off alone: at "
-        "the dashed lines nothing (0) and everything (1). T may lie beyond them, since a model may become less sure by "
-        f"being told more.{far}{gaps}{cut}",
+        f"{said or _READ_TRUST}{far}{gaps}{cut}",
         ["step", "T"],
         list(zip([_whole(step) for step in steps], values, strict=True)),
     )

@@ -36,20 +36,16 @@ def replay(material: Material) -> Section:
             pages.append(_end(sample, frames))
     if not pages:
         return Section("Replay", "", h.p(class_="quiet")["No step was taken yet."], "steps")
-    return Section("Replay", _lead(material, len(order) - len(shown)), stepper("replay", "Replay", pages), "steps")
+    return Section("Replay", _lead(material, len(shown), len(order)), stepper("replay", "Replay", pages), "steps")
 
 
-def _lead(material: Material, more: int) -> str:
+def _lead(material: Material, shown: int, steps: int) -> str:
     evidence = material.run.manifest.identity.options.get("evidence")
     return (
         "What the model saw before each step, and how likely each action was in the three conditions. The action is "
         f"taken as in X|L,S, told everything. {EVIDENCE.get(str(evidence), '')} Buttons, the slider, or the arrow keys "
         "go from step to step."
-        + (
-            f" The first {MOST_STEPS} steps are here; {counted(more, 'more step')} are in samples.jsonl."
-            if more
-            else ""
-        )
+        + (f" The first {shown:,} of {steps:,} steps are here; samples.jsonl has all." if steps > shown else "")
     )
 
 

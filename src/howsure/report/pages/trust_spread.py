@@ -172,7 +172,7 @@ def worked_out(result: Mapping[str, Any]) -> str:
     steps = f"T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)) = ({none:.4f} − {known:.4f}) / ({none:.4f} − {told:.4f})"
     if abs(by_all) < DENOMINATOR_FLOOR:
         return f"{steps}, which divides by zero."
-    return f"{steps} = {_signed(by_known)} / {_signed(by_all)} = {number(by_known / by_all, 4)}."
+    return f"{steps} = {_signed(by_known)} / {_signed(by_all)} = {number(by_known / by_all, 4).replace('-', '−')}."
 
 
 def in_words(by_known: float, by_all: float) -> str:
