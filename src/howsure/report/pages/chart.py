@@ -19,6 +19,8 @@ from howsure.report.pages.parts import data_table
 from howsure.report.text import shortened
 
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 10.0, 44.0
+HALF_LETTER_PX = 3.4
+"""Room that a label takes for each letter on either side of its middle."""
 MOST_SERIES = 6
 LABEL_CHARACTERS = 48
 TIP_CHARACTERS = 300
@@ -195,7 +197,10 @@ class Chart:
             [h.path(class_="grid", d=f"M{px(LEFT)} {px(y(value))}H{px(right)}") for value, _ in y.ticks],
             [text_at(LEFT - 7, y(value) + 4, words, "end") for value, words in y.ticks],
             [h.path(class_="tick", d=f"M{px(x(value))} {px(floor)}v4") for value, _ in x.ticks],
-            [text_at(x(value), floor + 17, words, "middle") for value, words in x.ticks],
+            [
+                text_at(min(x(value), self.width - HALF_LETTER_PX * len(words)), floor + 17, words, "middle")
+                for value, words in x.ticks
+            ],
             h.path(class_="axis", d=f"M{px(LEFT)} {px(floor)}H{px(right)}"),
             text_at((LEFT + right) / 2, self.height - 7, self._x.label, "middle", "label"),
             h.text(

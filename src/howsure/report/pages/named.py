@@ -59,7 +59,7 @@ def _frame(x: Scale, axis: Axis, height: float, level: tuple[float, str] | None)
     if level is not None:
         rule = [
             h.path(class_="rule", d=f"M{px(x(level[0]))} {px(TOP_PX)}V{px(floor)}"),
-            text_at(WIDTH_PX - NOTE_PX + 18, floor + 15, level[1], "start"),
+            text_at(WIDTH_PX - NOTE_PX + 24, floor + 15, level[1], "start"),
         ]
     return [
         [h.path(class_="grid", d=f"M{px(x(value))} {px(TOP_PX)}V{px(floor)}") for value, _ in x.ticks],
