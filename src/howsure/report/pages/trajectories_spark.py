@@ -11,6 +11,7 @@ from htpy import Element
 from howsure.report.pages.axes import Axis, Scale
 from howsure.report.pages.chart import px
 from howsure.report.pages.parts import number
+from howsure.report.text import counted
 
 WIDTH_PX, HEIGHT_PX, EDGE_PX = 300.0, 40.0, 5.0
 MOST_TURNS = 200
@@ -40,9 +41,7 @@ def spark(values: Sequence[float | None], whose: str) -> Element:
                 if value is not None and math.isfinite(value)
             ],
         ],
-        h.span(class_="quiet")[
-            f"U over the {whose}'s {len(values):,} turns: {number(min(known), 2)} to {number(max(known), 2)} nats"
-        ],
+        h.span(class_="quiet")[_ends(values, known, whose)],
     ]
 
 
@@ -55,3 +54,9 @@ def _paths(values: Sequence[float | None], x: Scale, y: Scale) -> list[str]:
         else:
             paths[-1].append(f"{px(x(place))} {px(y(value))}")
     return [f"M{'L'.join(path)}" for path in paths if len(path) > 1]
+
+
+def _ends(values: Sequence[float | None], known: Sequence[float], whose: str) -> str:
+    infinite = ", infinite once or more" if math.inf in values else ""
+    turns = f"U over the {whose}'s {counted(len(values), 'turn')}"
+    return f"{turns}: {number(min(known), 2)} to {number(max(known), 2)} nats{infinite}"

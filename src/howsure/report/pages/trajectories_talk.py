@@ -26,7 +26,7 @@ from howsure.report.text import counted
 from howsure.runs import Sample
 from howsure.studies.trajectories.document import coverage, simulation_summary
 from howsure.studies.trajectories.scores import propagate, turns_of
-from howsure.studies.trajectories.turns import Said, Trajectory, Turn
+from howsure.studies.trajectories.turns import IMPOSSIBLE, Said, Trajectory, Turn
 
 OPEN_MESSAGES = 60
 """Of a conversation; what follows is folded, so many at a time."""
@@ -37,6 +37,8 @@ MOST_TOKENS = 30_000
 DRAWN_TURNS = 600
 DRAWN_ALARMS = 12
 COMPARED_RUNS = 2_000
+LEAST_COMPARED = 20
+"""Turns that a shade needs to mean anything."""
 
 SHARES = (0.5, 0.75, 0.9, 0.97)
 """Where one shade ends and the next begins: shares of the turns of the same speaker in the same group."""
@@ -101,9 +103,9 @@ def _figures(one: Trajectory) -> Element:
             else f"{one.reward:g}, {flag(not one.failed, ('solved', 'failed'))}",
             "ended by": one.termination,
             "turns": coverage([one]).text if one.turns else "none",
-            "agent, mean U": number(found["mean_uncertainty_agent"], 3, "nats"),
-            "user, mean U": number(found["mean_uncertainty_user"], 3, "nats"),
-            "largest U": number(found["max_uncertainty_overall"], 3, "nats"),
+            "agent, mean U": _mean(one, "agent", found["mean_uncertainty_agent"]),
+            "user, mean U": _mean(one, "user", found["mean_uncertainty_user"]),
+            "largest U": _mean(one, "overall", found["max_uncertainty_overall"]),
             "scored by": ", ".join(sorted({turn.scored_by for turn in one.turns if turn.scored_by})) or "nobody",
             "messages that are no turns": ", ".join(
                 f"{count:,} {words(role, 40)}" for role, count in one.skipped.items()
@@ -113,6 +115,11 @@ def _figures(one: Trajectory) -> Element:
             "simulation": one.id,
         }
     )
+
+
+def _mean(one: Trajectory, whose: str, value: float | None) -> str:
+    infinite = any(turn.uncertainty_nats == math.inf for turn in turns_of(one, whose))
+    return "infinite" if infinite else number(value, 3, "nats")
 
 
 # -- what stands beside the messages ----------------------------------------------------------------------------------
@@ -153,7 +160,7 @@ def _shades(group: Group | None, material: Material) -> dict[str, list[float]]:
     for letter, actor in ((AGENT, "agent"), (USER, "user")):
         values = [u for row in chosen for u, w in zip(scores[row], who[row], strict=True) if w == letter]
         known = np.array([u for u in values if math.isfinite(u)])
-        if len(known):
+        if len(known) >= LEAST_COMPARED:
             found[actor] = np.quantile(known, SHARES).tolist()
     return found
 
@@ -299,6 +306,8 @@ def _score(turn: Turn, scene: Scene) -> Node:
 
 def _step(u: float, ends: Sequence[float] | None) -> str:
     """The number of the shade, `x` where there is nothing to compare with."""
+    if math.isinf(u):
+        return str(len(SHARES))
     return "x" if ends is None else str(sum(u > end for end in ends))
 
 
@@ -332,8 +341,8 @@ def _why_missing(turn: Turn) -> Node:
         return None
     meaning = REASONS.get(turn.reason, words(turn.reason.replace("_", " "), 60))
     what = "Infinite" if turn.uncertainty_nats is not None else "No U"
-    detail = f" {words(turn.detail, 300)}" if turn.detail else ""
-    return h.p(class_="quiet")[f"{what}: {meaning}.{detail}"]
+    told = turn.detail and turn.reason != IMPOSSIBLE  # whose detail says the same again
+    return h.p(class_="quiet")[f"{what}: {meaning}{f': {words(turn.detail, 300)}' if told else ''}."]
 
 
 def _tokens(turn: Turn, room: _Room) -> Node:

@@ -17,7 +17,6 @@ from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import words
 from howsure.report.pages.trajectories_groups import AGENT, DETECTORS, USER, Alarm, Group, alarms_of, leading_detector
-from howsure.report.text import counted
 
 MOST_TURNS = 120
 """Of one speaker on a plot; what comes later is counted."""
@@ -59,14 +58,14 @@ NO_SCORES = (
 
 
 def sides_of(group: Group, material: Material) -> list[Side]:
-    """Solved and failed runs; all together where no reward is known."""
+    """Solved runs, failed ones, and those of which nobody knows."""
     solved = material.table.numbers("solved")[group.rows]
     sides = [
         Side("solved", 0, group.rows[solved == 1].tolist()),
         Side("failed", 1, group.rows[solved == 0].tolist()),
+        Side("reward not known", 5, group.rows[np.isnan(solved)].tolist()),
     ]
-    there = [side for side in sides if side.rows]
-    return there or [Side("all runs", 5, group.rows.tolist())]
+    return [side for side in sides if side.rows]
 
 
 def by_turn(material: Material, rows: Sequence[int], actor: str) -> Matrix:
@@ -93,9 +92,8 @@ def _figure(actor: str, sides: Sequence[Side], group: Group, material: Material)
     if not rows:
         return None
     marked = _mark_alarms(chart, actor, group, material)
-    left_out = _rows_without_outcome(sides, group)
     return chart.figure(
-        [_reading(sides), marked, left_out],
+        [_reading(sides), marked],
         [f"turn of the {whose}", "runs that ended", "runs", "lower quartile", "median", "upper quartile"],
         rows,
     )
@@ -126,17 +124,11 @@ def _draw(chart: Chart, side: Side, found: Matrix) -> list[tuple[Any, ...]]:
 def _reading(sides: Sequence[Side]) -> str:
     if sum(len(side.rows) for side in sides) == 1:
         return "One run only."
-    apart = " A line of failed runs that leaves that of solved ones foretells failure." if len(sides) > 1 else ""
+    both = {"solved", "failed"} <= {side.name for side in sides}
+    apart = " A line of failed runs that leaves that of solved ones foretells failure." if both else ""
     return (
         "Thick: the median over runs; shaded: the middle half of them; thin: a few runs by themselves. Later turns are "
         f"those of long runs alone, and a median ends where fewer than {LEAST_RUNS} runs are left.{apart}"
-    )
-
-
-def _rows_without_outcome(sides: Sequence[Side], group: Group) -> str:
-    unknown = len(group.rows) - sum(len(side.rows) for side in sides)
-    return (
-        f" {counted(unknown, 'run')} without a reward {'is' if unknown == 1 else 'are'} not drawn." if unknown else ""
     )
 
 
