@@ -16,7 +16,8 @@ from howsure.cli import common
 def view(
     folder: Annotated[Path, typer.Argument(help="Where to look; run folders below it are found.")] = Path("runs"),
     port: Annotated[
-        int | None, typer.Option(help="Port. Default: 8765, or the next that is free.", min=1, max=65535)
+        int | None,
+        typer.Option(help="Port; 0: any that is free. Default: 8765, or the next free one.", min=0, max=65535),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; anything but this machine needs --token.")] = (
         "127.0.0.1"
