@@ -42,7 +42,7 @@ def test_the_table_has_the_numbers_and_the_picture_a_name() -> None:
 
 
 def test_points_lie_where_they_belong_and_lead_somewhere() -> None:
-    chart = Chart("t", Axis("x", 0, 1), Axis("y", 0, 1), width=176, height=154)
+    chart = Chart("t", Axis("x", 0, 1), Axis("y", 0, 1), width=182, height=154)
     root = svg_of(drawn(chart.points([0.5], [0.5], "a", tips=["the middle"], links=["/sample?key=1"])))
     link = next(root.iter("a"))
     mark = link.find("circle")

@@ -18,7 +18,7 @@ from howsure.report.pages.axes import Axis, Scale
 from howsure.report.pages.parts import data_table
 from howsure.report.text import shortened
 
-LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 10.0, 44.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 20.0, 10.0, 44.0
 HALF_LETTER_PX = 3.4
 """Room that a label takes for each letter on either side of its middle."""
 MOST_SERIES = 6

@@ -65,12 +65,33 @@ def report_of(folders: Sequence[RunFolder]) -> str:
     share = PICTURE_BYTES // max(len(folders), 1)
     materials = [Material(folder, Embedded(Path(folder), share)) for folder in folders]
     title = " and ".join(title_of(one) for one in materials[:2]) + (" and more" if len(materials) > 2 else "")
-    return standalone(title, [h.main[[whole(one) for one in materials]], footer()])
+    both = compared(*materials) if len(materials) == 2 else None
+    names = ("A: ", "B: ") if both else ("",) * len(materials)
+    return standalone(
+        title, [h.main[both, [whole(one, name) for one, name in zip(materials, names, strict=True)]], footer()]
+    )
 
 
-def whole(material: Material) -> Element:
-    """Everything that a report says of a run."""
-    return h.article(class_="run")[header(material), overview(material), [section(one) for one in parts(material)]]
+def compared(a: Material, b: Material) -> Element:
+    """What changed from one run to the other."""
+    from howsure.report.pages.compare import comparison
+
+    return h.article(class_="run")[
+        h.header[h.h1[f"{title_of(a)} against {words(b.run.manifest.identity.model.get('name'), 80)}"]],
+        [section(one) for one in comparison(a, b)],
+    ]
+
+
+def write_pair_report(folder: Path, a: RunFolder, b: RunFolder) -> Path:
+    """The report of two runs that were made together, into the folder that holds both."""
+    return write_report_of([a, b], folder / NAME)
+
+
+def whole(material: Material, name: str = "") -> Element:
+    """Everything that a report says of a run; `name` stands before its title."""
+    return h.article(class_="run")[
+        header(material, name), overview(material), [section(one) for one in parts(material)]
+    ]
 
 
 def title_of(material: Material) -> str:
@@ -78,10 +99,10 @@ def title_of(material: Material) -> str:
     return f"{identity.study}: {words(identity.model.get('name'), 80)}"
 
 
-def header(material: Material) -> Element:
+def header(material: Material, name: str = "") -> Element:
     manifest = material.run.manifest
     return h.header[
-        h.h1[title_of(material)],
+        h.h1[f"{name}{title_of(material)}"],
         facts(
             {
                 "data": words(manifest.source, 300),

@@ -1,0 +1,58 @@
+"""Two runs on one page: what changed from A to B, paired where the study can pair them, beside each other where not."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from howsure.errors import HowsureError
+from howsure.report.pages.compare_parts import side_by_side, who
+from howsure.report.pages.contract import Section, guarded
+from howsure.report.pages.material import Material
+from howsure.report.pages.parts import notice
+from howsure.studies.comparing import STUDIES, compare
+
+HOMES = {study: f"howsure.report.pages.compare_{study}" for study in STUDIES}
+
+
+def comparison(a: Material, b: Material) -> list[Section]:
+    """Everything that is said about two runs together; runs that cannot be paired say why, and stand side by side."""
+    if a.study == b.study and a.study not in HOMES:
+        why = f"Runs of {a.study} are not paired yet: what follows are two figures beside each other."
+        return [who(a, b), *_unpaired(why, a, b)]
+    found = guarded(lambda: _compared(a, b), lambda why: f"their files do not hold what is needed ({why})")
+    if isinstance(found, str):
+        return [who(a, b), *_unpaired(f"These runs cannot be paired: {_short(found, a, b)}.", a, b)]
+    return [who(a, b), *_paired(found, a, b)]
+
+
+def _compared(a: Material, b: Material) -> dict[str, Any] | str:
+    """The comparison, or the sentence that says why there is none."""
+    try:
+        return compare(a.run, b.run)
+    except HowsureError as error:
+        return str(error)
+
+
+def _short(why: str, a: Material, b: Material) -> str:
+    """The same with A and B for their folders, whose places are nobody's business in a report that is passed on."""
+    named = sorted({str(a.run.path): "A", str(b.run.path): "B"}.items(), key=lambda pair: -len(pair[0]))
+    for path, name in named:
+        why = why.replace(path, name)
+    return why
+
+
+def _paired(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
+    maker = import_module(HOMES[found["study"]])
+    return guarded(
+        lambda: list(maker.sections(found, a, b)),
+        lambda why: _unpaired(f"The files of these runs do not hold what is needed: {_short(why, a, b)}", a, b),
+    )
+
+
+def _unpaired(why: str, a: Material, b: Material) -> list[Section]:
+    def beside() -> Section:
+        found = side_by_side(a, b)
+        return found._replace(body=[notice(why), found.body])
+
+    return [guarded(beside, lambda problem: Section("Side by side", "", [notice(why), notice(problem)]))]

@@ -1,0 +1,72 @@
+"""Two models on the same texts: bits per byte paired block by block, and document by document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import htpy as h
+from htpy import Node
+
+from howsure.report.pages.axes import Axis
+from howsure.report.pages.chart import Chart
+from howsure.report.pages.compare_mcq import thinned
+from howsure.report.pages.compare_parts import Change, around_zero, paired_table
+from howsure.report.pages.contract import Section
+from howsure.report.pages.material import Material
+from howsure.report.pages.perplexity_plots import short_name
+from howsure.report.perplexity import rows_of
+from howsure.report.text import counted
+
+_BITS = Axis("B − A, bits per byte")
+
+
+def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
+    difference = found["difference"]
+    fewer, paired = difference["documents_b_needs_less"], difference["documents"]
+    told = [] if fewer is None else [f"B needs fewer bits for {fewer:,} of {counted(paired, 'document')}."]
+    told.append("Compared per byte: what a token is, each model decides for itself.")
+    return [
+        paired_table(rows_of(found), told, found["notes"]),
+        Section("How sure the difference is", "", h.div(class_="plots")[_plots(found)]),
+    ]
+
+
+def _plots(found: dict[str, Any]) -> list[Node]:
+    difference, documents = found["difference"], found["documents"]
+    whole = Change("all texts", difference["bits_per_byte"], difference["low"], difference["high"])
+    known = [one for one in documents if one["difference"] is not None]
+    ranked = sorted(known, key=lambda one: -abs(one["difference"]))
+    plots = [
+        around_zero(
+            "All texts",
+            "The dot is B − A, the line its 95 % interval; left of the dashed line B needs fewer bits: it is better.",
+            _BITS,
+            [whole],
+            _signed,
+        )
+    ]
+    if len(known) > 1:
+        each = [Change(short_name(one["document"]), one["difference"], None, None) for one in ranked]
+        plots.append(around_zero("Document by document", "The largest differences first.", _BITS, each, _signed))
+    if len(known) > 2:
+        plots.append(_scatter(known))
+    return plots
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f} bits"
+
+
+def _scatter(documents: list[dict[str, Any]]) -> Node:
+    shown = [documents[place] for place in thinned(len(documents)).tolist()]
+    first, second = ([one[f"bits_per_byte_{side}"] for one in shown] for side in "ab")
+    high = max([*first, *second]) * 1.05 or 1.0
+    chart = Chart("A against B", Axis("bits per byte of A", 0, high), Axis("bits per byte of B", 0, high)).diagonal()
+    rows = [(short_name(one["document"]), x, y) for one, x, y in zip(shown, first, second, strict=True)]
+    tips = [f"{name}: {x:.3f} in A, {y:.3f} in B" for name, x, y in rows]
+    chart.points(first, second, tips=tips)
+    return chart.figure(
+        "Each mark is a document; below the dashed line B needs fewer bits for it than A.",
+        ["document", "A", "B"],
+        rows,
+    )
