@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 import socket
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
@@ -31,6 +32,7 @@ HEADERS = {
 }
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
 
 
 def is_loopback(host: str) -> bool:
@@ -106,13 +108,9 @@ def _names(host: str) -> frozenset[str]:
 
 
 def _name_of(host: str) -> str:
-    """The host without its port: `[::1]:8765`, `localhost:8765`, `localhost`."""
-    if host.startswith("["):
-        name, _, port = host[1:].partition("]")
-        port = port.removeprefix(":")
-    else:
-        name, _, port = host.partition(":")
-    return name.casefold() if port.isascii() and (port.isdigit() or not port) else ""
+    """The host without its port: `[::1]:8765`, `localhost:8765`, `localhost`; nothing where it is none of these."""
+    found = _HOST.fullmatch(host.casefold())
+    return "" if found is None else found[1] or found[2]
 
 
 def _is_number(name: str) -> bool:

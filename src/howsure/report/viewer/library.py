@@ -84,8 +84,10 @@ class Opened:
             if now != self._signature or self.material.run.manifest.status == "running":
                 self._look_again(now)
             until = time.monotonic() + FIRST_SECONDS
-            while not self.complete and time.monotonic() < until:
+            while not self.complete:
                 self._read_some()
+                if time.monotonic() > until:
+                    break
             if not self.complete:
                 self._reader = threading.Thread(target=self._read_the_rest, name=f"reading {self.name}", daemon=True)
                 self._reader.start()
