@@ -227,10 +227,8 @@ def test_the_page_of_a_passage_that_failed_says_why(tmp_path: Path) -> None:
 def test_pieces_of_one_character_are_read_as_one() -> None:
     tokens: Any = ("a", "\ufffd", "\ufffd", "!")
     found = TokenLogprobs(tokens, np.array([-1, -2, -3, -4]) * LN2, (b"a", b"\xc3", b"\xa9", b"!"))
-    assert [(one.text, one.bits) for one in readable_shades_of(found)] == [
-        ("a", pytest.approx(1)),
-        ("é", pytest.approx(5)),
-        ("!", pytest.approx(4)),
-    ]
+    shades = readable_shades_of(found)
+    assert [one.text for one in shades] == ["a", "é", "!"]
+    assert [one.bits for one in shades] == pytest.approx([1, 5, 4])
     broken = TokenLogprobs(("\ufffd",), np.array([-LN2]), (b"\xc3",))
     assert [one.text for one in readable_shades_of(broken)] == ["\ufffd"]
