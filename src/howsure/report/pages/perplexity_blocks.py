@@ -74,7 +74,7 @@ def stretches(table: Table) -> Stretches:
     found = Stretches(np.repeat(rows, counts).astype(np.int64), places, begin.astype(np.int64), *columns)
     long = found.bytes >= np.maximum(LEAST_BYTES, _longest_beside(found, table) / 4)
     wanted = long if long.any() else found.bytes > 0
-    return Stretches(*(column[wanted] for column in found))
+    return Stretches._make(column[wanted] for column in found)
 
 
 def _longest_beside(found: Stretches, table: Table) -> Floats:
