@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.report.text import printable
+
 Kind = Literal["number", "text", "flag", "word"]
 MOST_TEXT = 4_000
 """Characters of a text that a table keeps; the page of the sample has the rest."""
@@ -125,12 +127,18 @@ class Table:
         if kind == "flag":
             return [value if isinstance(value, bool) else None for value in values]
         if kind == "word":
-            words = [value[:MOST_WORD] if isinstance(value, str) else None for value in values]
-            return [None if word is None else self._words.setdefault(word, word) for word in words]
+            return [self._word(value[:MOST_WORD]) if isinstance(value, str) else None for value in values]
         most = SHORT_TEXT if self.texts_are_cut else MOST_TEXT
         texts = [value[:most] if isinstance(value, str) else None for value in values]
         self.room_for_text -= sum(len(text) if text.isascii() else 4 * len(text) for text in texts if text)
         return texts
+
+    def _word(self, word: str) -> str:
+        """Words are few, and are chosen by the look of them: each is made safe to show once, and kept once."""
+        known = self._words.get(word)
+        if known is None:
+            known = self._words[word] = printable(word, one_line=True)
+        return known
 
 
 def key_of(sample_id: str) -> str:

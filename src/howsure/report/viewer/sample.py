@@ -6,8 +6,9 @@ import htpy as h
 import numpy as np
 from htpy import Element, Node
 
-from howsure.report.pages.contract import Section
-from howsure.report.pages.parts import facts, words
+from howsure.report.pages.contract import Section, guarded
+from howsure.report.pages.parts import facts, notice, words
+from howsure.report.pages.plain import as_written
 from howsure.report.pages.report import title_of
 from howsure.report.viewer.address import State
 from howsure.report.viewer.frame import page, safely, sections
@@ -26,8 +27,13 @@ def sample_page(run: Opened, state: State, key: str) -> str:
     ways = _ways(run, state, row)
 
     def about() -> list[Section]:
-        found: list[Section] = material.pages.about(material.sample(row), material)
-        return found
+        sample = material.sample(row)
+
+        def as_it_is(why: str) -> list[Section]:
+            missing = notice(f"This sample does not hold what its page needs: {why}")
+            return [Section("What is wrong", "", missing), as_written(sample)]
+
+        return guarded(lambda: material.pages.about(sample, material), as_it_is)
 
     return page(
         f"{name} of {title_of(material)}",
