@@ -258,7 +258,7 @@ def test_two_checkpoints_in_one_command(questions: Path, tiny_folder: Path, tmp_
     assert "mcq a: 5 of 5" in done.stderr
     assert "mcq b: 5 of 5" in done.stderr
     assert set(json.loads(target.read_text())) == {"a", "b", "difference", "notes"}
-    assert [path.name for path in sorted(out.iterdir())] == ["a", "b", "comparison.json"]
+    assert [path.name for path in sorted(out.iterdir())] == ["a", "b", "comparison.json", "report.html"]
 
 
 # -- show and ask -----------------------------------------------------------------------------------------------------

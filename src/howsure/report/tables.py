@@ -58,7 +58,8 @@ def print_summary(
         console.print(Text(f"note: {printable(note, one_line=True)}"))
     for line in _failures(samples):
         console.print(Text(line), style="yellow")
-    console.print(Text(where_it_lies(run)))
+    for line in where_it_lies(run):
+        console.print(Text(line))
 
 
 def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None:
@@ -94,10 +95,10 @@ def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], f
     console.print(Text(f"to look at them in your browser: howsure view {folder}"))
 
 
-def where_it_lies(run: Run) -> str:
-    """The run folder, and its page for people where there is one."""
-    page = " (report.html in it is for your browser)" if (run.path / "report.html").is_file() else ""
-    return f"run folder: {run.path}{page}"
+def where_it_lies(run: Run) -> list[str]:
+    """The page for people, where there is one, and the run folder."""
+    page = run.path / "report.html"
+    return [*([f"report: {page}"] if page.is_file() else []), f"run folder: {run.path}"]
 
 
 def _failures(samples: Sequence[Sample]) -> list[str]:

@@ -52,7 +52,8 @@ def print_trajectories(console: Console, summary: dict[str, Any], document: dict
     _more(console, len(summary["notes"]) - SHOWN_NOTES, "note")
     print_problems(console, summary)
     if run is not None:
-        _line(console, where_it_lies(run))
+        for line in where_it_lies(run):
+            _line(console, line)
     _line(console, "=" * WIDTH)
 
 
