@@ -152,3 +152,14 @@ def test_the_printed_folder_of_a_hostile_user_is_the_real_one(run: Run, tmp_path
     UserFiles(tmp_path, [sample])
     (folder,) = (path.name for path in tmp_path.iterdir())
     assert f"in it: {folder}/out.json" in printed([sample], run, 200)
+
+
+def test_screens_without_a_copy_are_counted(tmp_path: Path) -> None:
+    pictures = [Picture(f"/nowhere/{i}.png", 800, 400, f"{i}" * 64) for i in range(2)]
+    samples = [answered(f"s{i}", i, about(pictures[i % 2]), (500.0, 500.0)) for i in range(3)]
+    run = run_of(tmp_path / "run", samples)
+    (run.path / "pictures").mkdir()
+    (run.path / "pictures" / f"{'0' * 24}.jpg").touch()
+    assert "pictures/ holds copies of 1 of 2 screens" in printed(samples, run)
+    (run.path / "pictures" / f"{'1' * 24}.jpg").touch()
+    assert "holds copies" not in printed(samples, run)

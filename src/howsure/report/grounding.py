@@ -17,6 +17,8 @@ from howsure.runs import Run, Sample
 from howsure.studies.grounding.judging.knows import DISTANCES
 from howsure.studies.grounding.output.exports import OUT, RESULTS_TEXT, safe_name
 from howsure.studies.grounding.output.overlay import surely_wrong_samples, worst_samples
+from howsure.studies.pictures import FOLDER as PICTURES
+from howsure.studies.pictures import kept_count
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12
 SHOWN_SAMPLES = 5
@@ -181,6 +183,11 @@ def _files(summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> list
         ]
     else:
         lines = [f"in it: {OUT} and {RESULTS_TEXT}"] if samples else []
+    kept, screens = kept_count(run.path, [sample.result.get("image_sha256", "") for sample in samples])
+    if kept < screens:
+        lines.append(
+            f"{PICTURES}/ holds copies of {kept:,} of {screens:,} screens: more than a run keeps, or unreadable"
+        )
     if any(sample.result.get("pred_coord") is not None for sample in samples):
         lines.append(f"to see clicks on their screens: howsure grounding overlay {shlex.quote(str(run.path))}")
     return [printable(line, one_line=True) for line in lines]

@@ -93,7 +93,8 @@ def undisturbed(study: tuple[Path, str], tmp_path_factory: pytest.TempPathFactor
 
 def files_of(run: Path) -> dict[str, bytes]:
     """Everything that a run leaves, but for times and the order in which samples came."""
-    names = sorted(path for path in run.rglob("*") if path.is_file() and path.name not in ("run.json", ".lock"))
+    timed = ("run.json", "report.html", ".lock")
+    names = sorted(path for path in run.rglob("*") if path.is_file() and path.name not in timed)
     return {
         str(path.relative_to(run)): b"".join(sorted(path.read_bytes().splitlines(True)))
         if path.name == "samples.jsonl"

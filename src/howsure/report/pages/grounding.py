@@ -66,8 +66,9 @@ def row(sample: Sample) -> dict[str, Any]:
     result = sample.result
     names = ("instruction", "hit", "l2", "within_delta", "inside", "says", "why_not", "pred_content")
     found = {name: result.get(name) for name in names}
-    found |= {kind: ", ".join(values) for kind, values in (result.get("labels") or {}).items() if values}
-    found |= result.get("confidence") or {}
+    labels, sureness = result.get("labels") or {}, result.get("confidence") or {}
+    found |= {kind: ", ".join(labels[kind]) for kind in LABELS if labels.get(kind)}
+    found |= {kind: sureness.get(kind) for kind in KIND_WORDS}
     size, digest = result.get("image_size"), result.get("image_sha256")
     return found | {
         "size": f"{size[0]} × {size[1]}" if size else None,
