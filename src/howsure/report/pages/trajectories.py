@@ -12,7 +12,7 @@ import numpy as np
 from htpy import Node
 from numpy.typing import NDArray
 
-from howsure.measures import PROPAGATIONS, final_value
+from howsure.measures import final_value, running_rms
 from howsure.report.pages.columns import Column
 from howsure.report.pages.contract import Card, Picks, Section
 from howsure.report.pages.material import Material
@@ -25,7 +25,7 @@ from howsure.report.pages.trajectories_spark import spark
 from howsure.report.pages.trajectories_talk import about
 from howsure.report.pages.trajectories_turns import over_turns
 from howsure.runs import Sample
-from howsure.studies.trajectories.document import simulation_summary
+from howsure.studies.trajectories.document import mean
 from howsure.studies.trajectories.judge import key_of
 from howsure.studies.trajectories.turns import Trajectory
 
@@ -63,11 +63,10 @@ SHOWN_GROUPS = 3
 
 def row(sample: Sample) -> dict[str, Any]:
     one = msgspec.convert(sample.result, Trajectory)
-    found = simulation_summary(one)
-    who = "".join(AGENT if turn.actor == "agent" else USER for turn in one.turns)
-    scores = tuple(_score(turn.uncertainty_nats) for turn in one.turns)
-    agent = [u for u, name in zip(scores, who, strict=True) if name == AGENT]
-    user = [u for u, name in zip(scores, who, strict=True) if name == USER]
+    agent = tuple(_score(turn.uncertainty_nats) for turn in one.turns if turn.actor == "agent")
+    user = tuple(_score(turn.uncertainty_nats) for turn in one.turns if turn.actor == "user")
+    agent_mean, user_mean = _mean(agent), _mean(user)
+    missing = Counter(turn.reason for turn in one.turns if turn.reason is not None)
     key = key_of(one)
     return {
         "task": one.task_id,
@@ -77,21 +76,22 @@ def row(sample: Sample) -> dict[str, Any]:
         "reward": one.reward,
         "solved": None if one.failed is None else not one.failed,
         "turns": len(one.turns),
-        "agent_mean": found["mean_uncertainty_agent"],
-        "user_mean": found["mean_uncertainty_user"],
-        "largest": found["max_uncertainty_overall"],
-        "scored": found["scored_turn_count"],
-        "missing": ", ".join(f"{count} {name}" for name, count in found["missing"].items()) or None,
+        "agent_mean": agent_mean,
+        "user_mean": user_mean,
+        "largest": max((u for u in agent + user if not math.isnan(u)), default=None),
+        "scored": len(one.turns) - missing.total(),
+        "missing": ", ".join(f"{count} {name}" for name, count in sorted(missing.items())) or None,
         "scored_by": key[2] or None,
         "termination": one.termination,
         "opening": None if one.opening is None else one.opening[:OPENING_CHARACTERS],
         "_key": key,
         "_reward_missing": one.reward_missing,
-        "_u": scores,
-        "_who": who,
-        "_agent_mean": _final("mean", agent),
-        "_agent_rms": _final("rms", agent),
-        "_user_mean": _final("mean", user),
+        "_agent": agent,
+        "_user": user,
+        "_who": "".join(AGENT if turn.actor == "agent" else USER for turn in one.turns),
+        "_agent_mean": agent_mean,
+        "_agent_rms": final_value(running_rms(agent), agent).value if agent else None,
+        "_user_mean": user_mean,
     }
 
 
@@ -99,9 +99,10 @@ def _score(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _final(name: str, values: list[float]) -> float | None:
-    """What a score comes to at the end of a run; infinite where a turn was."""
-    return final_value(PROPAGATIONS[name](values), values).value if values else None
+def _mean(values: tuple[float, ...]) -> float | None:
+    """Of the turns that have one; infinite where a turn is, which columns for people leave empty."""
+    known = [value for value in values if not math.isnan(value)]
+    return math.inf if math.inf in known else mean(known)
 
 
 # -- plots ------------------------------------------------------------------------------------------------------------
@@ -182,8 +183,8 @@ def _why_none(material: Material, confidence: NDArray[np.float64]) -> str:
 
 def _card(material: Material, place: int) -> Card:
     table, sample = material.table, material.sample(place)
-    mean, solved = table.values("_agent_mean")[place], bool(table.values("solved")[place])
-    shown = "infinite U" if math.isinf(mean) else f"mean U {number(mean, 2)} nats"
+    u, solved = table.values("_agent_mean")[place], bool(table.values("solved")[place])
+    shown = "infinite U" if math.isinf(u) else f"mean U {number(u, 2)} nats"
     verdict = f"{shown}, {'solved' if solved else 'failed'}"
     one = msgspec.convert(sample.result, Trajectory)
     about_it = ", ".join(words(part, 60) for part in (one.domain, one.agent) if part)

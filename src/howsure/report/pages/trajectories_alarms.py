@@ -41,7 +41,7 @@ def alarms(group: Group, material: Material, title: str) -> Section | None:
     body = [
         h.div(class_="plots")[_shares(tried, breakdown), _how_early(group, material)] if tried else None,
         _detector_table(detectors) if tried else h.p["No alarm could be fitted to these runs:"],
-        h.ul(class_="notes")[[h.li[words(line, 600)] for line in breakdown_lines(breakdown)]],
+        h.ul(class_="notes")[[h.li[words(line, 600)] for line in breakdown_lines(breakdown)[0 if tried else 1 :]]],
     ]
     return Section(title, lead, body)
 

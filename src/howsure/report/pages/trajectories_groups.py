@@ -19,6 +19,7 @@ Places = NDArray[np.intp]
 NAME_CHARACTERS = 80
 AGENT, USER = "a", "u"
 """Who spoke, in the hidden column `_who`: one letter a turn."""
+ACTORS = {AGENT: "agent", USER: "user"}
 
 FIRST_CHOICE = "cusum"
 
@@ -96,6 +97,13 @@ def alarms_of(group: Group, material: Material) -> dict[str, list[Alarm]]:
     return {
         name: [Alarm(rows[place], turn) for place, turn in pairs if place in rows] for name, pairs in listed.items()
     }
+
+
+def place_of(alarm: Alarm, material: Material) -> tuple[str, int]:
+    """Who spoke at an alarm, and which turn of theirs it was, from 1."""
+    who = material.table.values("_who")[alarm.row]
+    actor = who[alarm.turn - 1]
+    return actor, who[: alarm.turn].count(actor)
 
 
 def leading_detector(group: Group, alarms: dict[str, list[Alarm]]) -> str | None:

@@ -20,7 +20,7 @@ from howsure.report.pages.material import Material
 from howsure.report.pages.parts import badge, facts, flag, long_text, notice, number, words
 from howsure.report.pages.plain import as_written
 from howsure.report.pages.tokens import Shade, legend, shaded
-from howsure.report.pages.trajectories_groups import AGENT, USER, Group, alarms_of, group_of
+from howsure.report.pages.trajectories_groups import Group, alarms_of, group_of
 from howsure.report.pages.trajectories_turns import NO_SCORES
 from howsure.report.text import counted
 from howsure.runs import Sample
@@ -155,11 +155,10 @@ def _shades(group: Group | None, material: Material) -> dict[str, list[float]]:
     if group is None:
         return {}
     chosen = group.rows[np.unique(np.linspace(0, len(group.rows) - 1, COMPARED_RUNS).astype(int))].tolist()
-    scores, who = material.table.values("_u"), material.table.values("_who")
     found = {}
-    for letter, actor in ((AGENT, "agent"), (USER, "user")):
-        values = [u for row in chosen for u, w in zip(scores[row], who[row], strict=True) if w == letter]
-        known = np.array([u for u in values if math.isfinite(u)])
+    for actor in ("agent", "user"):
+        scores = material.table.values(f"_{actor}")
+        known = np.array([u for row in chosen for u in scores[row] if math.isfinite(u)])
         if len(known) >= LEAST_COMPARED:
             found[actor] = np.quantile(known, SHARES).tolist()
     return found

@@ -16,7 +16,17 @@ from howsure.report.pages.chart import Chart
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import words
-from howsure.report.pages.trajectories_groups import AGENT, DETECTORS, USER, Alarm, Group, alarms_of, leading_detector
+from howsure.report.pages.trajectories_groups import (
+    ACTORS,
+    AGENT,
+    DETECTORS,
+    USER,
+    Alarm,
+    Group,
+    alarms_of,
+    leading_detector,
+    place_of,
+)
 
 MOST_TURNS = 120
 """Of one speaker on a plot; what comes later is counted."""
@@ -24,7 +34,6 @@ LEAST_RUNS = 3
 """Behind a median, where there are so many at all."""
 SINGLE_RUNS = 2
 MOST_MARKS = 150
-ACTORS = {AGENT: "agent", USER: "user"}
 
 Matrix = NDArray[np.float64]
 
@@ -70,8 +79,8 @@ def sides_of(group: Group, material: Material) -> list[Side]:
 
 def by_turn(material: Material, rows: Sequence[int], actor: str) -> Matrix:
     """[runs × turns of this speaker], NaN where missing; a turn that is infinitely unsure is infinite."""
-    scores, who = material.table.values("_u"), material.table.values("_who")
-    series = [[u for u, name in zip(scores[row], who[row], strict=True) if name == actor] for row in rows]
+    scores = material.table.values(f"_{ACTORS[actor]}")
+    series = [scores[row] for row in rows]
     width = min(max(map(len, series), default=0), MOST_TURNS)
     found = np.full((len(series), width), np.nan)
     for place, values in enumerate(series):
@@ -93,7 +102,7 @@ def _figure(actor: str, sides: Sequence[Side], group: Group, material: Material)
         return None
     marked = _mark_alarms(chart, actor, group, material)
     return chart.figure(
-        [_reading(sides), marked],
+        [_reading(sides), marked, _cut(group, material, actor)],
         [f"turn of the {whose}", "runs that ended", "runs", "lower quartile", "median", "upper quartile"],
         rows,
     )
@@ -122,14 +131,20 @@ def _draw(chart: Chart, side: Side, found: Matrix) -> list[tuple[Any, ...]]:
 
 
 def _reading(sides: Sequence[Side]) -> str:
-    if sum(len(side.rows) for side in sides) == 1:
-        return "One run only."
+    if max(len(side.rows) for side in sides) == 1:
+        return "A line is a run."
     both = {"solved", "failed"} <= {side.name for side in sides}
     apart = " A line of failed runs that leaves that of solved ones foretells failure." if both else ""
     return (
         "Thick: the median over runs; shaded: the middle half of them; thin: a few runs by themselves. Later turns are "
         f"those of long runs alone, and a median ends where fewer than {LEAST_RUNS} runs are left.{apart}"
     )
+
+
+def _cut(group: Group, material: Material, actor: str) -> str:
+    scores = material.table.values(f"_{ACTORS[actor]}")
+    longest = max(len(scores[row]) for row in group.rows.tolist())
+    return f" The first {MOST_TURNS} of up to {longest:,} turns are drawn." if longest > MOST_TURNS else ""
 
 
 # -- alarms -----------------------------------------------------------------------------------------------------------
@@ -140,8 +155,8 @@ def _mark_alarms(chart: Chart, actor: str, group: Group, material: Material) -> 
     detector = leading_detector(group, alarms)
     if detector is None:
         return None
-    who = material.table.values("_who")
-    ours = [one for one in alarms[detector] if who[one.row][one.turn - 1] == actor]
+    placed = [(one, *place_of(one, material)) for one in alarms[detector]]
+    ours = [(one, turn) for one, speaker, turn in placed if speaker == actor and turn <= MOST_TURNS]
     if not ours:
         return None
     _points(chart, ours[:MOST_MARKS], actor, detector, material)
@@ -151,18 +166,18 @@ def _mark_alarms(chart: Chart, actor: str, group: Group, material: Material) -> 
     return f" Triangles: where the alarm of {name} rang in a run{when}.{cut}"
 
 
-def _points(chart: Chart, alarms: Sequence[Alarm], actor: str, detector: str, material: Material) -> None:
+def _points(chart: Chart, alarms: Sequence[tuple[Alarm, int]], actor: str, detector: str, material: Material) -> None:
     table = material.table
-    scores, who, tasks, solved = (table.values(name) for name in ("_u", "_who", "task", "solved"))
+    scores, tasks, solved = (table.values(name) for name in (f"_{ACTORS[actor]}", "task", "solved"))
     chart.points(
-        [who[one.row][: one.turn].count(actor) for one in alarms],
-        [scores[one.row][one.turn - 1] for one in alarms],
+        [turn for _, turn in alarms],
+        [scores[one.row][turn - 1] for one, turn in alarms],
         f"alarm ({words(detector.replace('_', ' '), 30)})",
         3,
         tips=[
             f"{words(tasks[one.row] or table.keys[one.row], 80)}: alarm at turn {one.turn}, "
             f"{'solved' if solved[one.row] else 'failed'}"
-            for one in alarms
+            for one, _ in alarms
         ],
-        links=[material.links.sample(table.keys[one.row]) for one in alarms],
+        links=[material.links.sample(table.keys[one.row]) for one, _ in alarms],
     )

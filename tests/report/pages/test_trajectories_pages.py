@@ -1,0 +1,390 @@
+"""Pages of trajectories: figures by hand, groups apart, alarms at their turns, conversations that stay words."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import htpy as h
+import pytest
+
+import howsure
+from howsure.report.pages import trajectories as pages
+from howsure.report.pages.contract import Section
+from howsure.report.pages.material import Embedded, Material
+from howsure.report.pages.parts import card, section
+from howsure.report.pages.report import report_of
+from howsure.report.pages.trajectories_groups import alarms_of, groups_of
+from howsure.report.pages.trajectories_spark import spark
+from howsure.runs import Sample
+from howsure.studies.trajectories import Judging, Policy
+from trajectory_logs import call, greeting, message, results, scored, simulation
+
+QUICK = Judging(resamples=50)
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202eevil\x1b[31m"
+
+
+def study(folder: Path, *logs: dict[str, Any], judging: Judging | None = QUICK, **options: Any) -> Material:
+    paths = []
+    for place, log in enumerate(logs):
+        paths.append(folder / f"log{place}.json")
+        paths[-1].write_text(json.dumps(log), encoding="utf-8")
+    howsure.trajectories(paths, out=folder / "run", judging=judging, **options)
+    return opened(folder / "run")
+
+
+def opened(folder: Path) -> Material:
+    return Material(folder, Embedded(folder, 1_000_000))
+
+
+def unfinished(material: Material) -> Material:
+    """The same run before its end."""
+    path = material.folder / "run.json"
+    path.write_text(path.read_text().replace('"finished"', '"interrupted"'))
+    (material.folder / "summary.json").unlink()
+    return opened(material.folder)
+
+
+def calm_and_wild() -> dict[str, Any]:
+    """Twelve calm runs that are solved, then three that become unsure at their third turn of four and fail."""
+    calm = [[0.5, 0.5 + 0.01 * i, 0.5, 0.5] for i in range(12)]
+    wild = [[0.5, 0.5, 5.0, 5.0 + i] for i in range(3)]
+    return results(*[
+        scored(u, [0.1] * 4, id=f"s{i}", task_id=f"t{i}", reward_info={"reward": float(i < 12)})
+        for i, u in enumerate(calm + wild)
+    ])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Material:
+    policies = (Policy("ask", 1.0, 0.5), Policy(HOSTILE, 10.0, 1.0))
+    judging = Judging(false_alarm_rate=0.2, policies=policies, failure_cost=50.0, resamples=50)
+    return study(tmp_path_factory.mktemp("judged"), calm_and_wild(), judging=judging)
+
+
+def shown(parts: Sequence[Section] | Section) -> str:
+    """The markup of parts of a page."""
+    return str(h.div[[section(one) for one in ([parts] if isinstance(parts, Section) else parts)]])
+
+
+def text_of(markup: str) -> str:
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", markup)))
+
+
+def cells(markup: str, header: str) -> list[list[str]]:
+    """The rows of the table whose headers include this one."""
+    table = next(one for one in re.findall(r"<table>.*?</table>", markup, re.DOTALL) if f">{header}<" in one)
+    rows = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
+    return [[html.unescape(cell) for cell in re.findall(r"<td[^>]*>([^<]*)</td>", row)] for row in rows[1:]]
+
+
+def sample_of(material: Material, index: int) -> Sample:
+    rows = material.table.numbers("_index").tolist()
+    return material.sample(rows.index(index))
+
+
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_by_hand(tmp_path: Path) -> None:
+    talk = [
+        greeting(), message("user", "my flight", -0.2, -0.4), message("assistant", "", tool_calls=call()),
+        message("tool", "{}", id="c1"), message("assistant", "done", -3.0), message("assistant", "bye", -4.0),
+    ]  # fmt: skip
+    material = study(tmp_path, results(simulation(talk, id="a", task_id="flights", reward_info={"reward": 0.5})))
+    row = material.table.row(0)
+    wanted = {
+        "task": "flights", "domain": "airline", "agent": "gpt-x", "trial": 0, "reward": 0.5, "solved": False,
+        "turns": 5, "agent_mean": 3.5, "user_mean": pytest.approx(0.3), "largest": 4.0, "scored": 3,
+        "missing": "1 scripted, 1 tool_call", "scored_by": "log", "termination": "user_stop", "opening": "my flight",
+    }  # fmt: skip
+    assert {name: row[name] for name in wanted} == wanted
+    assert row["_who"] == "auaaa"
+    assert [math.isnan(u) for u in row["_agent"]] == [True, True, False, False]
+    assert row["_agent_rms"] == pytest.approx(math.sqrt(12.5))
+    assert set(wanted) == {column.name for column in pages.COLUMNS}
+
+
+def test_an_infinite_mean_is_no_number_for_people_and_a_rank_for_plots(tmp_path: Path) -> None:
+    runs = [scored([u], [0.1], id=str(i), task_id=str(i)) for i, u in enumerate([0.5, 9999.0, 1.0])]
+    material = study(tmp_path, results(*runs))
+    assert material.table.values("agent_mean") == [0.5, None, 1.0]
+    assert material.table.values("_agent_mean")[1] == math.inf
+    found = pages.picks(material, 5)
+    assert found is not None
+    assert [one.verdict for one in found.doubtfully_right] == [
+        "infinite U, solved", "mean U 1.00 nats, solved", "mean U 0.50 nats, solved",
+    ]  # fmt: skip
+    assert "infinite" in text_of(shown(pages.about(material.sample(1), material)))
+    assert "1 run of infinite U is not drawn" in text_of(shown(pages.sections(material)))
+
+
+# -- plots -----------------------------------------------------------------------------------------------------------
+
+
+def test_medians_and_quartiles_by_turn(judged: Material) -> None:
+    rows = cells(shown(pages.sections(judged)[0]), "turn of the agent")
+    assert ["2", "solved", "12", "0.5275", "0.555", "0.5825"] in rows
+    assert ["4", "failed", "3", "5.5", "6", "6.5"] in rows
+    assert len(rows) == 8
+
+
+def test_all_parts_of_a_judged_group(judged: Material) -> None:
+    found = pages.sections(judged)
+    assert [one.title for one in found] == [
+        "Uncertainty over the turns", "Did uncertainty foretell failure?", "When would an alarm have rung?",
+        "What would stepping in have saved?",
+    ]  # fmt: skip
+    assert found[0].lead.startswith("airline, gpt-x: 15 runs, 3 failed. U is")
+    scores = text_of(shown(found[1]))
+    assert "agent: mean U, AUROC 1.00" in scores
+    assert "number of turns, AUROC 0.50" in scores
+    curve = cells(shown(found[1]), "share of failures found")
+    assert ["agent: mean U", "0", "1"] in curve, "every failure before the first solved run"
+    assert ["number of turns", "1", "1"] in curve
+    assert len([row for row in curve if row[0] == "number of turns"]) == 2, "a tie of all is one step"
+
+
+def test_alarms_are_drawn_where_they_rang(judged: Material) -> None:
+    (group,) = groups_of(judged)
+    rang = alarms_of(group, judged)["cusum"]
+    assert {(judged.table.values("task")[one.row], one.turn) for one in rang} >= {("t12", 6), ("t13", 6), ("t14", 6)}
+    markup = shown(pages.sections(judged)[0])
+    assert markup.count('class="point s3"') == len(rang) + 1, "each alarm, and the legend"
+    assert "t12: alarm at turn 6, failed" in markup
+    caught = cells(shown(pages.sections(judged)[2]), "alarm when")
+    assert next(row for row in caught if row[0] == "cusum")[2].startswith("3 of 3, 100.0 %")
+    early = cells(shown(pages.sections(judged)[2]), "solved")
+    assert sum(int(row[3]) for row in early if row[0] == "2") == 3, "two turns were still to come"
+
+
+def test_interventions_are_drawn_with_the_policies_names_made_safe(judged: Material) -> None:
+    markup = shown(pages.sections(judged)[3])
+    rows = cells(markup, "cost of one avoided")
+    never = next(row for row in rows if row[0].startswith("ask (cost 1, rescues 50.0 %)") and row[1] == "never")
+    assert never[2:5] == ["0.0", "0.0", "0.0 (0.0 to 0.0)"]
+    assert "<img" not in markup
+    assert "\x1b" not in markup
+    assert markup.count('class="line s0"') == 2, "the curve and the legend"
+    assert markup.count('class="line thin s0"') == 1
+
+
+def test_without_policies_a_sentence_says_how_to_have_them(tmp_path: Path) -> None:
+    found = pages.sections(study(tmp_path, calm_and_wild()))
+    assert "--policy confirm:1:0.3" in text_of(shown(found[3]))
+
+
+def test_why_no_alarm_could_be_fitted(tmp_path: Path) -> None:
+    runs = [scored([1.0, 1 + i], [0.1], id=str(i), task_id=str(i), reward_info={"reward": i % 2}) for i in range(6)]
+    found = {one.title: one for one in pages.sections(study(tmp_path, results(*runs)))}
+    words = text_of(shown(found["When would an alarm have rung?"]))
+    assert "No alarm could be fitted to these runs" in words
+    assert "cannot promise a false alarm rate of 0.1: that takes 9" in words
+
+
+def test_groups_are_never_pooled_and_the_smallest_are_counted(tmp_path: Path) -> None:
+    def log(domain: str, runs: int, base: float) -> dict[str, Any]:
+        made = [
+            scored([base + i], [0.1], id=str(i), task_id=str(i), reward_info={"reward": i % 2}) for i in range(runs)
+        ]
+        info = {"agent_info": {"llm": "m"}, "environment_info": {"domain_name": domain}}
+        return results(*made, info=info)
+
+    logs = [log("five", 5, 0), log("four", 4, 100), log("three", 3, 200), log("two", 2, 300)]
+    material = study(tmp_path, *logs)
+    found = pages.sections(material)
+    assert found[0].title == "five, m: Uncertainty over the turns"
+    rows = cells(shown(found[0]), "turn of the agent")
+    assert [row[4] for row in rows] == ["2", "2"], "medians of 1, 3 and of 0, 2, 4 alone"
+    assert found[-1].title == "Further groups"
+    assert "Not drawn: two, m (2 runs, 1 failed)." in text_of(shown(found[-1]))
+    picked = pages.picks(material, 4)
+    assert picked is not None
+    assert [one.verdict for one in picked.surely_wrong] == [
+        f"mean U {u:.2f} nats, failed" for u in (0, 100, 200, 300)
+    ], "the surest of each group come first, whatever its scale"
+
+
+def test_a_run_in_progress_shows_what_its_rows_allow(tmp_path: Path) -> None:
+    material = unfinished(study(tmp_path, calm_and_wild()))
+    assert material.summary is None
+    found = pages.sections(material)
+    assert [one.title for one in found] == ["Uncertainty over the turns", "Did uncertainty foretell failure?"]
+    assert "agent: mean U" in text_of(shown(found[1]))
+    assert "AUROC 1.00" not in text_of(shown(found[1]))
+    assert pages.picks(material, 2) is not None
+    assert "U 5.000 nats" in text_of(shown(pages.about(sample_of(material, 12), material)))
+
+
+def test_nothing_yet(tmp_path: Path) -> None:
+    material = unfinished(study(tmp_path, calm_and_wild()))
+    (material.folder / "samples.jsonl").write_text("")
+    material = opened(material.folder)
+    assert pages.sections(material) == []
+    found = pages.picks(material, 2)
+    assert found is not None
+    assert found.nothing == "There are no runs yet."
+
+
+def test_logs_without_scores_say_what_to_do(tmp_path: Path) -> None:
+    talk = [message("user", "hello"), message("assistant", "yes")]
+    material = study(tmp_path, results(*[simulation(talk, id=str(i), task_id=str(i)) for i in range(2)]))
+    words = text_of(shown(pages.sections(material)))
+    assert "No turn here has a score" in words
+    assert "Not judged: no turn has a score" in words
+    found = pages.picks(material, 2)
+    assert found is not None
+    assert "--score-with smollm2" in found.nothing
+
+
+def test_runs_without_a_reward_are_drawn_and_not_judged(tmp_path: Path) -> None:
+    runs = [scored([1.0, 2.0], [0.5], id=str(i), task_id=str(i), reward_info=None) for i in range(2)]
+    material = study(tmp_path, results(*runs, simulation(None, ticks=[{}], id="voice")))
+    words = text_of(shown(pages.sections(material)))
+    assert "reward not known: median" in words
+    assert "No turn here has a score" not in words
+    found = pages.picks(material, 2)
+    assert found is not None
+    assert "has a reward (2 no reward)" in found.nothing
+
+
+def test_rewards_between_solved_and_failed_have_a_plot(tmp_path: Path) -> None:
+    runs = [
+        scored([1.0 + i], [0.5], id=str(i), task_id=f"t{i}", reward_info={"reward": r}) for i, r in enumerate([0.25, 1])
+    ]
+    rows = cells(shown(pages.sections(study(tmp_path, results(*runs)))[1]), "reward")
+    assert rows == [["t0", "1", "0.25"], ["t1", "2", "1"]]
+
+
+# -- samples worth a look --------------------------------------------------------------------------------------------
+
+
+def test_the_surest_failures_and_the_least_sure_successes(judged: Material) -> None:
+    found = pages.picks(judged, 2)
+    assert found is not None
+    assert [one.title for one in found.surely_wrong] == ["t12", "t13"]
+    assert [one.title for one in found.doubtfully_right] == ["t11", "t10"]
+    first = text_of(str(card(found.surely_wrong[0], judged.links)))
+    assert "mean U 2.75 nats, failed" in first
+    assert "trial 0, reward 0.00, 8 turns" in first
+    assert "U over the agent's 4 turns: 0.50 to 5.00 nats" in first
+
+
+def test_a_spark_has_gaps_and_tells_its_values() -> None:
+    drawn = str(spark([1.0, 2.0, None, 3.0, math.inf, 4.0], "agent"))
+    assert drawn.count("<path") == 2, "the axis, and the one pair of neighbours"
+    assert drawn.count("<circle") == 4
+    assert "1.00, 2.00, none, 3.00, —, 4.00" in drawn
+    assert "1.00 to 4.00 nats, infinite once or more" in drawn
+    assert "No turn of the agent has a finite U" in str(spark([None, math.inf], "agent"))
+
+
+# -- the page of a run -----------------------------------------------------------------------------------------------
+
+
+def test_a_conversation_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+    talk = [
+        greeting(), message("user", HOSTILE, -1.0), message("assistant", "", -3.0, tool_calls=call(q=HOSTILE)),
+        message("tool", f"{HOSTILE} no such flight", id="c1", error=True), message("assistant", "sorry", -4.0, -6.0),
+    ]  # fmt: skip
+    material = study(tmp_path, results(simulation(talk, id="a", task_id=HOSTILE)), tokens=True)
+    found = pages.about(material.sample(0), material)
+    markup = shown(found)
+    assert [one.title for one in found] == [
+        "How it ended", "Uncertainty turn by turn", "The conversation", "As it was written",
+    ]  # fmt: skip
+    assert "<script" not in markup
+    assert "<img" not in markup
+    assert "style=" not in markup
+    assert not set("\x1b\u202e") & set(markup)
+    kinds = re.findall(r'<li class="message (\w+)">', markup)
+    assert kinds == ["agent", "user", "agent", "tool", "agent"]
+    words = text_of(shown(found[2]))
+    assert "agent, turn 1 no U Hi! How can I help you today? No U: the greeting" in words
+    assert "agent, turn 3 U 3.000 nats so far 3.000 tool error" in words
+    assert f"agent, turn 4 U 5.000 nats so far {math.sqrt(17):.3f}" in words
+    assert "no such flight" in words
+    assert "token by token (2) t0 «t0» 1.8 %, 5.8 bits" in words
+    assert cells(markup, "so far (RMS), nats")[2] == ["3", "agent", "3", "3", "", "tool error"]
+
+
+def test_alarms_stand_at_their_turns(judged: Material) -> None:
+    markup = shown(pages.about(sample_of(judged, 12), judged))
+    alarmed = [one for one in markup.split("<li ") if "alarmed" in one]
+    assert any("agent, turn 6" in one and "alarm: cusum" in one for one in alarmed)
+    assert re.search(r'class="rule".*?>alarm: [^<]*cusum<', markup.split("</svg>")[0]), "an upright line on the plot"
+    calm = shown(pages.about(sample_of(judged, 0), judged))
+    assert "alarmed" not in calm
+
+
+def test_shades_compare_with_the_same_speaker_in_comparable_runs(judged: Material) -> None:
+    markup = shown(pages.about(sample_of(judged, 14), judged))
+    assert re.search(r'shade u4">U 7\.000 nats', markup)
+    assert re.search(r'shade u0">U 0\.500 nats', markup)
+    assert "The shades begin at: agent: 0.50" in markup
+
+
+def test_a_run_of_before_shows_previews_and_says_so(tmp_path: Path) -> None:
+    long = "word " * 100
+    material = study(tmp_path, results(simulation([message("user", long, -1.0), message("assistant", "ok", -1.0)])))
+    sample = material.sample(0)
+    assert long.strip() in text_of(shown(pages.about(sample, material)))
+    old = Sample(sample.id, sample.index, sample.result)
+    words = text_of(shown(pages.about(old, material)[:3]))
+    assert "kept the beginnings of messages only" in words
+    assert long[:90] in words
+    assert long.strip() not in words
+
+
+def test_what_was_cut_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("howsure.studies.trajectories.work.SAID_CHARACTERS", 10)
+    material = study(tmp_path, results(simulation([message("user", "x" * 25, -1.0)])))
+    assert "had 25 characters, and was cut" in text_of(shown(pages.about(material.sample(0), material)))
+
+
+def test_hundreds_of_turns_are_folded_and_drawn_in_part(tmp_path: Path) -> None:
+    material = study(tmp_path, results(scored([0.5] * 400, [0.1] * 400, id="a"), scored([0.5], [0.1], id="b")))
+    markup = shown(pages.about(material.sample(0), material))
+    assert "messages 61 to 120 of 800" in markup
+    assert "The first 600 of 800 turns are drawn" in markup
+    assert markup.count('<li class="message') == 800
+    assert "The first 120 of up to 400 turns are drawn" in shown(pages.sections(material)[0])
+    assert len(markup) < 1_000_000
+
+
+def test_a_page_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("MOST_MESSAGES", 5), ("MOST_CHARACTERS", 500), ("MOST_TOKENS", 3)):
+        monkeypatch.setattr(f"howsure.report.pages.trajectories_talk.{name}", value)
+    talk = [message("user", f"{i} " + "y" * 400, -1.0, -1.0) for i in range(7)]
+    material = study(tmp_path, results(simulation(talk)), tokens=True)
+    words = text_of(shown(pages.about(material.sample(0), material)[2]))
+    assert "and 2 more messages, in samples.jsonl" in words
+    assert words.count("y" * 400) == 2
+    assert words.count("this page has no room") == 4
+
+
+def test_a_run_that_is_not_supported_says_why(tmp_path: Path) -> None:
+    material = study(tmp_path, results(simulation(None, ticks=[{}], id="v"), scored([1.0], [1.0], id="b")))
+    found = pages.about(material.sample(0), material)
+    assert [one.title for one in found] == ["How it ended", "Not analysed", "As it was written"]
+    assert "a voice run" in text_of(shown(found[1]))
+
+
+def test_reports_are_whole_and_a_broken_sample_harms_no_other(judged: Material, tmp_path: Path) -> None:
+    assert "not hold" not in report_of([judged.folder])
+    material = study(tmp_path, calm_and_wild())
+    path = material.folder / "samples.jsonl"
+    lines = path.read_text().splitlines()
+    bad = json.loads(lines[3])
+    bad["result"]["turns"] = [{"number": "three"}]
+    path.write_text("\n".join([*lines[:3], json.dumps(bad), *lines[4:]]) + "\n")
+    material = opened(material.folder)
+    assert material.table.values("reason").count("unreadable_sample") == 1
+    report = report_of([material.folder])
+    assert "not hold" not in report
+    assert "14 runs, 3 failed" in report
