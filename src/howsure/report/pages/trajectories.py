@@ -149,7 +149,7 @@ def picks(material: Material, most: int) -> Picks | None:
     return Picks(
         cards[0],
         cards[1],
-        "Failed, the surest agents first: nothing in their uncertainty warned of it.",
+        "Failed, the surest agents first: the lower U was, the less it warned.",
         "Solved, the least sure agents first: whoever steps in at doubt would have stopped these for nothing.",
         nothing=_why_none(material, confidence),
     )
