@@ -31,6 +31,10 @@ COLUMNS = (
     Column("answer", "right answer", "text"),
 )
 
+SHOWN_FAILURES = 10
+CARD_CHOICES = 8
+"""On the card of a question; its page has all."""
+
 _SCORES = {
     "sum": "sum of log-probabilities, which decides",
     "per_token": "mean per token",
@@ -58,30 +62,48 @@ def _choice(result: dict[str, Any], name: str) -> str | None:
 
 def sections(material: Material) -> list[Section]:
     summary, found = material.summary, []
-    plots: list[Node] = [
-        histogram_by_outcome(
-            "By how much does the best choice win?",
-            "The margin is the log-likelihood of the best choice minus the second's, in nats: 0 is a tie, 2.3 is ten "
-            "times likelier.",
-            "margin, nats",
-            material.table.numbers("margin"),
-            material.table.numbers("correct"),
-        )
-    ]
+    plots = [_margins(material)] if np.isfinite(material.table.numbers("margin")).any() else []
     if summary and summary["calibration"]:
         plots += [reliability(summary["calibration"], "questions"), risk_coverage(summary["selective"], "questions")]
-    found.append(
-        Section(
-            "How sure it was, and how right",
-            "Confidence is the probability of the chosen answer among the choices of its question.",
-            h.div(class_="plots")[plots],
-        )
-    )
-    if summary:
+    if plots:
+        lead = "Confidence is the probability of the chosen answer among the choices of its question."
+        found.append(Section("How sure it was, and how right", lead, h.div(class_="plots")[plots]))
+    if summary and any(summary["normalisations"].values()):
         found.append(_by_score(summary))
-        if summary["groups"]:
-            found.append(_by_group(summary))
-    return found
+    if summary and summary["groups"]:
+        found.append(_by_group(summary))
+    return found + _failures(material)
+
+
+def _failures(material: Material) -> list[Section]:
+    """The questions without an answer, and why; some of them where they are many."""
+    rows = [row for row, reason in enumerate(material.table.values("reason")) if reason is not None]
+    if not rows:
+        return []
+    listed = [material.sample(row) for row in rows[:SHOWN_FAILURES]]
+    more = f" The first {SHOWN_FAILURES} of {len(rows):,}." if len(rows) > SHOWN_FAILURES else ""
+    return [
+        Section(
+            "What has no answer",
+            f"These count as not right in the accuracy, and are in no other figure.{more}",
+            table(
+                ["question", "reason", "in particular"],
+                [(words(s.id), words(s.reason).replace("_", " "), words(s.detail or "", 300)) for s in listed],
+            ),
+        )
+    ]
+
+
+def _margins(material: Material) -> Element:
+    return histogram_by_outcome(
+        "By how much does the best choice win?",
+        "The margin is the log-likelihood of the best choice minus the second's, in nats: 0 is a tie, 2.3 is ten times "
+        "likelier. Where wrong answers have wide margins, the model is sure of them.",
+        "margin, nats",
+        material.table.numbers("margin"),
+        material.table.numbers("correct"),
+        low=0,
+    )
 
 
 def _by_score(summary: dict[str, Any]) -> Section:
@@ -144,24 +166,47 @@ def _card(material: Material, row: int) -> Card:
     result = sample.result
     right = bool(result["correct"])
     verdict = f"{percent(result['confidence'])} sure, {'right' if right else 'wrong'}"
-    body = [_picture(result, material), long_text(result["question"]), choices_list(result)]
+    verdict += " by a tie" if result.get("tie") else ""
+    body = [_picture(result, material), long_text(result["question"]), choices_list(result, CARD_CHOICES)]
     return Card(material.table.keys[row], sample.id, verdict, right, body)
 
 
-def choices_list(result: dict[str, Any]) -> Element:
-    """The choices with their probabilities; the right one and the chosen one are said in words."""
+def choices_list(result: dict[str, Any], most: int | None = None, characters: int = 160) -> Node:
+    """The choices with their probabilities; the right one and the chosen one are said in words.
+
+    Of more than `most` the likeliest are shown, the right one in any case.
+    """
     shares = _shares(result)
-    rows = []
-    for place, choice in enumerate(result["choices"]):
-        marks = [
-            h.strong(class_="good")["right answer"] if place == result["answer_index"] else None,
-            " " if place == result["answer_index"] == result.get("predicted_index") else None,
-            h.strong(class_=None if result.get("correct") else "bad")["chosen"]
-            if place == result.get("predicted_index")
-            else None,
-        ]
-        rows.append((words(choice, 160), None if shares is None else percent(shares[place]), h.span[marks]))
-    return table(["choice", "probability", ""], rows, numeric=(1,))
+    shown = _shown(result, shares, most)
+    rows = [
+        (words(result["choices"][place], characters), None if shares is None else percent(shares[place]), marks)
+        for place in shown
+        for marks in [_marks(result, place)]
+    ]
+    left_out = len(result["choices"]) - len(shown)
+    return [
+        table(["choice", "probability", ""], rows, numeric=(1,)),
+        h.p(class_="quiet")[f"and {left_out:,} more choices"] if left_out else None,
+    ]
+
+
+def _shown(result: dict[str, Any], shares: list[float] | None, most: int | None) -> list[int]:
+    places = list(range(len(result["choices"])))
+    if most is None or len(places) <= most:
+        return places
+    ranked = places if shares is None else sorted(places, key=lambda place: -shares[place])
+    needed = {place for place in (result["answer_index"], result.get("predicted_index")) if place is not None}
+    others = [place for place in ranked if place not in needed]
+    return sorted(needed | set(others[: most - len(needed)]))
+
+
+def _marks(result: dict[str, Any], place: int) -> Element:
+    right, chosen = place == result["answer_index"], place == result.get("predicted_index")
+    return h.span(class_="whole")[
+        h.strong(class_="good")["right answer"] if right else None,
+        ", " if right and chosen else None,
+        h.strong(class_="good" if right else "bad")["chosen"] if chosen else None,
+    ]
 
 
 def _shares(result: dict[str, Any]) -> list[float] | None:
@@ -192,7 +237,11 @@ def about(sample: Sample, material: Material) -> list[Section]:
     if sample.failed:
         found.append(Section("No answer", f"Missing because: {words(sample.reason)}.", long_text(sample.detail or "")))
     found.append(
-        Section("The choices", "Probability among the choices given.", [choices_list(result), _figures(result)])
+        Section(
+            "The choices",
+            "Probability among the choices given.",
+            [choices_list(result, characters=1_000), _figures(result)],
+        )
     )
     if sample.evidence.get("choices"):
         found.append(_tokens(result, sample.evidence["choices"]))
@@ -227,7 +276,7 @@ def _tokens(result: dict[str, Any], evidence: list[dict[str, Any]]) -> Section:
         rows.append((shaded(shades_of(TokenLogprobs.from_dict(found)), words(choice, 60)), likelihood))
     return Section(
         "Token by token",
-        "Every choice was read after the question. The redder, the more surprising; point at a token, or walk along with the "
-        "arrow keys, for its probability.",
+        "Every choice was read after the question. The redder, the more surprising; point at a token, or walk along "
+        "with the arrow keys, for its probability.",
         [legend(), table(["choice", "log-likelihood, nats"], rows, numeric=(1,))],
     )

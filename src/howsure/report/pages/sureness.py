@@ -29,16 +29,24 @@ def reliability(calibration: dict[str, Any], what: str = "answers") -> Element:
         for row in bins
     ]
     chart.bars(
-        [row["low"] for row in bins], [row["high"] for row in bins], [row["accuracy"] for row in bins], tips=tips
+        [row["low"] for row in bins],
+        [row["high"] for row in bins],
+        [row["accuracy"] for row in bins],
+        "share right",
+        tips=tips,
     )
     chart.points(
-        [row["mean_confidence"] for row in bins], [row["accuracy"] for row in bins], "mean of a bar", 1, tips=tips
+        [row["mean_confidence"] for row in bins],
+        [row["accuracy"] for row in bins],
+        "at the mean confidence of its bar",
+        1,
+        tips=tips,
     )
     surplus = calibration["overconfidence"]
     words = "surer than right" if surplus > 0 else "less sure than right"
     return chart.figure(
         f"On the dashed line confidence would be deserved; bars below it are overconfident. On average "
-        f"{percent(abs(surplus))} {words}.",
+        f"{abs(surplus) * 100:.1f} points {words}.",
         ["from", "to", "mean confidence", "share right", what],
         [(row["low"], row["high"], row["mean_confidence"], row["accuracy"], row["count"]) for row in bins],
     )
@@ -54,12 +62,12 @@ def risk_coverage(selective: dict[str, Any], what: str = "answers") -> Element:
         Axis("wrong among those kept", 0, None, percent=True),
     )
     chart.line(coverage, risk, "by its confidence")
-    chart.level(risk[-1], "if kept at random")
+    chart.level(risk[-1])
     auroc = selective.get("auroc")
     ranking = "" if auroc is None else f" AUROC {auroc:.2f}: the chance that a right one is surer than a wrong one."
     return chart.figure(
         "A line that starts low means that the surest answers are rarely wrong; a flat one, that confidence tells "
-        f"nothing.{ranking}",
+        f"nothing. Dashed: if as many were kept at random.{ranking}",
         ["share kept", "share wrong among them"],
         list(zip(coverage, risk, strict=True)),
     )
