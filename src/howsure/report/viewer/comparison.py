@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import htpy as h
 
 from howsure.report.pages.parts import facts
@@ -14,7 +12,7 @@ from howsure.report.viewer.library import Opened
 
 
 def comparison_page(a: Opened, b: Opened) -> str:
-    comparison = import_module("howsure.report.pages.compare").comparison
+    from howsure.report.pages.compare import comparison  # it draws on the studies, which take a while to load
 
     return page(
         f"{a.name} and {b.name}",
