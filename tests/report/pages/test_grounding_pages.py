@@ -264,7 +264,7 @@ def test_what_is_seen_is_said(target: Any, click: Any, says: str | None, sentenc
 
 def test_a_failed_call_is_said() -> None:
     sample = failed("s", 0, about())
-    assert in_words(sample, DELTA) == "There is no answer (no answer)."
+    assert in_words(sample, DELTA) == "There is no answer."
     assert came_of_it(sample) == "no answer"
 
 
@@ -410,13 +410,14 @@ def test_the_answer_is_shown_token_by_token(tmp_path: Path) -> None:
     material = material_of(tmp_path, [sample], frame="percent", frame_because="asked for", prompt="Find {instruction}!")
     found = {one.title: one for one in pages.about(material.sample(0), material)}
     assert list(found) == [
-        "The screen", "The instruction", "The answer", "How sure it was", "Asked again", "As it was written"
+        "What was to be clicked", "How it was asked", "The answer", "How sure it was", "Asked again",
+        "As it was written",
     ]  # fmt: skip
     answer = text_of(found["The answer"].body)
     assert answer.count('class="tok u0"') == len(with_logprobs(text).tokens) + 1, "and one in the legend"
     assert "«zebra» 10.0 %" in answer
     assert "hundredths of the image&#39;s width and height (percent, asked for)" in answer
-    assert "Find open the menu!" in text_of(found["The instruction"].body)
+    assert "Find open the menu!" in text_of(found["How it was asked"].body)
     sureness = text_of(found["How sure it was"].body)
     assert "80.0 %" in sureness
     assert "missing: no samples" in sureness
@@ -429,6 +430,6 @@ def test_a_model_that_only_clicks_has_no_prompt_and_writes_nothing(tmp_path: Pat
     sample = answered("s", 0, about(), (510.0, 500.0), pred_raw=None, form="exact", confidence={"match": 0.5})
     material = material_of(tmp_path, [sample])
     found = {one.title: one for one in pages.about(material.sample(0), material)}
-    assert found["The instruction"].lead == "The model clicks by itself: there is no prompt around it."
+    assert found["How it was asked"].lead == "The model clicks by itself: there is no prompt around it."
     assert found["The answer"].lead == "The model clicks and writes nothing."
     assert "exact" in text_of(found["The answer"].body)

@@ -119,7 +119,7 @@ def picks(material: Material, most: int) -> Picks | None:
     return Picks(
         wrong,
         right,
-        f"Misses, the surest first. How sure is the {kind.replace('_', ' ')}: {KIND_WORDS[kind]}. {_marks_words()}",
+        f"Misses, the surest first. How sure it was, by {kind.replace('_', ' ')}: {KIND_WORDS[kind]}. {_marks_words()}",
         "Hits, the least sure first: these would be lost by asking again whenever the model is unsure.",
     )
 

@@ -12,9 +12,9 @@ from howsure.report.pages.contract import Section
 from howsure.report.pages.grounding_screen import delta_of, screen
 from howsure.report.pages.grounding_words import KIND_WORDS, came_of_it, in_words, marks, named, thousandths
 from howsure.report.pages.material import Material
-from howsure.report.pages.parts import badge, facts, flag, long_text, table, words
+from howsure.report.pages.parts import badge, facts, long_text, table, words
 from howsure.report.pages.plain import as_written
-from howsure.report.pages.tokens import legend, percent, shaded, shades_of
+from howsure.report.pages.tokens import legend, percent, readable_shades_of, shaded
 from howsure.runs import Sample
 from howsure.studies.grounding.frames import FRAMES
 from howsure.studies.grounding.judging.knows import DISTANCES
@@ -39,26 +39,21 @@ def about(sample: Sample, material: Material) -> list[Section]:
 def _screen(sample: Sample, material: Material) -> Section:
     delta, result = delta_of(material), sample.result
     kind = "none" if sample.failed else "good" if result["hit"] else "bad"
-    labels = {name: ", ".join(values) for name, values in (result.get("labels") or {}).items() if values}
     body: list[Node] = [
-        h.p[badge(came_of_it(sample), kind)],
+        long_text(result["instruction"], fold=False),
+        h.p[badge(came_of_it(sample), kind), " ", in_words(sample, delta)],
         screen(sample, material, large=True),
         h.p(class_="quiet")[marks(sample, delta)],
         facts(
             {
-                "distance": f"{thousandths(result['l2'])} thousandths" if result.get("l2") is not None else None,
-                "within δ": flag(result.get("within_delta")),
-                "inside of the target": flag(result.get("inside")),
                 "belongs at": _place(result.get("gt_coord")),
                 "is called": result.get("gt_content"),
                 "clicked at": _place(result.get("pred_coord")),
-                "screen": " × ".join(map(str, result.get("image_size") or ["—"])),
                 "file": words(result.get("image_path"), 400),
             }
-            | {words(name): words(text) for name, text in labels.items()}
         ),
     ]
-    return Section("The screen", in_words(sample, delta), body)
+    return Section("What was to be clicked", "", body)
 
 
 def _place(place: list[float] | None) -> str | None:
@@ -69,12 +64,9 @@ def _place(place: list[float] | None) -> str | None:
 
 
 def _asked(sample: Sample, material: Material) -> Section:
-    instruction = sample.result["instruction"]
-    lead, prompt = _prompt(instruction, material.run.manifest.identity.options)
-    body = [long_text(instruction, fold=False)]
-    if prompt is not None:
-        body.append(h.details[h.summary["The whole prompt"], long_text(prompt, fold=False)])
-    return Section("The instruction", lead, body)
+    lead, prompt = _prompt(sample.result["instruction"], material.run.manifest.identity.options)
+    whole = None if prompt is None else h.details[h.summary["The whole prompt"], long_text(prompt, fold=False)]
+    return Section("How it was asked", lead, whole)
 
 
 def _prompt(instruction: str, options: dict[str, Any]) -> tuple[str, str | None]:
@@ -100,10 +92,10 @@ def _answer(sample: Sample, material: Material) -> Section:
     raw = result.get("pred_raw")
     if found is not None:
         lead = (
-            "The stronger the colour, the more surprising. Point at a token, or walk along with the arrow keys, for "
+            "The redder, the more surprising; point at a token, or walk along with the arrow keys, for "
             "its probability and for what else was likely in its place."
         )
-        said: Node = [legend(), shaded(shades_of(TokenLogprobs.from_dict(found)), "the answer")]
+        said: Node = [legend(), shaded(readable_shades_of(TokenLogprobs.from_dict(found)), "the answer")]
     elif raw is not None:
         lead, said = "As it was written; the probabilities of its tokens are not known.", long_text(raw, fold=False)
     else:

@@ -207,7 +207,7 @@ def does_it_know(summary: dict[str, Any]) -> list[Section]:
     lead = (
         "No answer has a confidence."
         if first is None
-        else f"Confidence set against hit and miss. Plotted: {first.replace('_', ' ')}, the {KIND_WORDS[first]}."
+        else f"Confidence set against hit and miss. Plotted: {first.replace('_', ' ')}, {KIND_WORDS[first]}."
     )
     return [Section("Does it know?", lead, [_plots(knows[first]) if first else None, _overview(knows), others])]
 

@@ -67,7 +67,7 @@ def _sentences(sample: Sample, delta: float | None) -> Iterator[str]:
     if kind == "refusal":
         yield "Nothing on this screen is to be clicked."
     if sample.failed:
-        yield f"There is no answer ({named(sample.reason)})."
+        yield "There is no answer" + ("." if sample.reason == "no_answer" else f" ({named(sample.reason)}).")
     elif result["says"] == "refusal":
         yield "The model says that there is nothing to click" + (", which is right." if kind == "refusal" else ".")
     elif result["says"] == "wrong_format":
