@@ -29,7 +29,7 @@ def comparison(a: Material, b: Material) -> list[Section]:
 def _compared(a: Material, b: Material) -> dict[str, Any] | str:
     """The comparison, or the sentence that says why there is none."""
     try:
-        return compare(a.run, b.run)
+        return compare(a.run, b.run, seed=a.run.manifest.identity.seed)
     except HowsureError as error:
         return str(error)
 
