@@ -17,7 +17,7 @@ from howsure.report.pages.material import Material
 from howsure.report.pages.parts import facts, long_text, number, words
 from howsure.report.text import signed_points
 
-_SHARES = {"point_in_target": "point in target", "accuracy": "near enough", "hit_rate": "hit rate"}
+_SHARES = {"point_in_target": "point in target", "accuracy": "accuracy within {:g}", "hit_rate": "hit rate"}
 _DISTANCES = {"mean_l2": "mean distance", "median_change_l2": "median change"}
 
 
@@ -27,7 +27,7 @@ def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
     sentences = [sentence(mcnemar_in_words(difference)), sentence(distances_in_words(difference))]
     return [
         paired_table(rows_of(found), sentences, found["notes"]),
-        Section("How sure the difference is", "", h.div(class_="plots")[_changes(difference)]),
+        Section("How sure the difference is", "", h.div(class_="plots")[_changes(difference, found["delta"])]),
         *_splits(difference["splits"]),
         flips(
             [
@@ -41,11 +41,11 @@ def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
     ]
 
 
-def _changes(difference: dict[str, Any]) -> list[Node]:
+def _changes(difference: dict[str, Any], delta: float) -> list[Node]:
     figures = difference["figures"]
     caption = "The dot is B − A, the line its 95 % interval, drawn over whole screens; right of the dashed line B"
-    shares = [_change(words_, figures[name]) for name, words_ in _SHARES.items() if figures[name]["items"]]
-    distances = [_change(words_, figures[name]) for name, words_ in _DISTANCES.items()]
+    shares = [_change(label.format(delta), figures[name]) for name, label in _SHARES.items() if figures[name]["items"]]
+    distances = [_change(label, figures[name]) for name, label in _DISTANCES.items()]
     return [
         around_zero("Hits", f"{caption} hits more often.", Axis("B − A", percent=True), shares, signed_points),
         around_zero(
