@@ -48,6 +48,8 @@ def view(
     listener = server.listen(host, port)
     address = server.Address(host, listener.getsockname()[1], asked)
     _announce(address.url, folder, found, as_json, quiet)
+    if not quiet and address.host in server.EVERYWHERE:
+        common.say("from other machines, with this machine's name or number in place of the one in the address")
     if open_browser:
         import webbrowser
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from howsure.runs import RunWriter
+from howsure.runs import Run, RunWriter
+from howsure.runs.files import to_json
+from howsure.studies.mcq.judge import judge
 from report.viewer.asking import FOUR, SUMMARY, Browser, identity, question, write_run
 
 
@@ -66,6 +68,22 @@ def test_two_runs_can_be_chosen_to_compare(folder: Path) -> None:
     lacking = Browser(folder).get("/compare?a=one")
     assert lacking.status == 404
     assert "choose A and B" in lacking.text
+
+
+def test_two_runs_are_compared(folder: Path) -> None:
+    write_run(folder / "two", [FOUR[0], question(1, 0.7, group="b"), *FOUR[2:]], model="other")
+    write_run(folder / "three", study="unheard-of")
+    for name in ("one", "two"):
+        (folder / name / "summary.json").write_bytes(to_json(judge(Run(folder / name).records())))
+    browser = Browser(folder)
+    page = browser.get("/compare?a=one&b=two")
+    assert page.status == 200
+    assert "accuracy" in page.text
+    assert "/compare?a=two&b=one" in links(page.text)
+    assert browser.get("/compare?a=one&b=two").text == page.text
+    unlike = browser.get("/compare?a=one&b=three")
+    assert unlike.status == 200
+    assert browser.get("/compare?a=one&b=gone").status == 404
 
 
 def test_a_folder_without_runs_says_how_to_make_some(tmp_path: Path) -> None:
@@ -256,6 +274,7 @@ def test_a_run_that_was_killed_is_seen_to_have_stopped(tmp_path: Path) -> None:
 
 
 def test_looking_leaves_the_folder_as_it_was(folder: Path) -> None:
+    write_run(folder / "held", finished=False)
     write_run(folder / "stopped", finished=False)
     (folder / "stopped" / ".lock").unlink()
 
@@ -264,7 +283,7 @@ def test_looking_leaves_the_folder_as_it_was(folder: Path) -> None:
 
     before = everything()
     browser = Browser(folder)
-    for address in ("/", "/run?path=one", "/run?path=stopped", "/live?path=stopped", "/live", "/report?path=one",
-                    "/parts?path=stopped", "/sample?path=one&key=q-0", "/compare?a=one&b=stopped"):  # fmt: skip
+    every = "/ /run?path=one /run?path=stopped /live?path=stopped /live?path=held /live /report?path=one"
+    for address in f"{every} /parts?path=stopped /sample?path=one&key=q-0 /compare?a=one&b=stopped".split():
         browser.get(address)
     assert everything() == before

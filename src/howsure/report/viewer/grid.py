@@ -20,7 +20,7 @@ from howsure.report.viewer.query import PAGE_ROWS, Finder, Found
 
 TEXT_CHARACTERS = 140
 CHOICE_CHARACTERS = 60
-SHORT_CHARACTERS, WIDE_CHARACTERS = 16, 40
+SHORT_CHARACTERS, WIDE_CHARACTERS = 16, 60
 """Texts that are not broken into lines, and those that are given room."""
 ARROWS = {"ascending": " ▲", "descending": " ▼", None: ""}
 HINTS = {"number": ">0.5", "text": "contains", "word": "contains"}

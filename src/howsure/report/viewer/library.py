@@ -23,6 +23,7 @@ FIRST_SECONDS = 0.15
 """For how long a request reads before it shows what there is."""
 PATIENCE_SECONDS = 60.0
 """For how long a request waits that needs all rows."""
+PAUSE_SECONDS = 0.0003
 MOST_BYTES = 200_000_000
 ROW_BYTES = 400
 """Of a row besides its texts, about."""
@@ -121,7 +122,7 @@ class Opened:
                 self._read_some()
                 if self.complete:
                     self._reader = None
-            time.sleep(0.001)  # locks are not fair: without a pause nobody else would ever get in
+            time.sleep(PAUSE_SECONDS)  # locks are not fair: without a pause nobody else would ever get in
 
 
 class Library:

@@ -12,6 +12,8 @@ from howsure.errors import InputError, MissingExtra
 PORT = 8765
 PORTS_TRIED = 20
 SHORTEST_TOKEN = 16
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Hosts that mean every address of this machine, and the one that can be opened here."""
 
 
 class Address(NamedTuple):
@@ -23,7 +25,7 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        host = EVERYWHERE.get(self.host, self.host)
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
