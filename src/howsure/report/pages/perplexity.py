@@ -197,7 +197,7 @@ def _tokens(sample: Sample) -> Section:
     shown = f"The first {len(found):,} of {total:,} tokens. " if len(found) < total else ""
     return Section(
         title,
-        f"{shown}The redder, the more surprising; point at a token, or walk along with the arrow keys, for its probability "
-        "given everything before it.",
+        f"{shown}The redder, the more surprising; point at a token, or walk along with the arrow keys, for its "
+        "probability given everything before it.",
         [legend(), shaded(readable_shades_of(found), words(sample.result["document"], 60))],
     )
