@@ -63,13 +63,22 @@ def test_many_may_ask_while_a_run_is_read(tmp_path: Path) -> None:
 
 def test_reading_in_steps_gives_what_reading_at_once_gives(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "many", MANY)
-    steps = Material(folder, RunLinks("many"), at_once=False)
+    steps = Material(folder, RunLinks("many", folder), at_once=False)
     assert len(steps.table) == 0
     while not steps.read_some(1_500):
         pass
     for name in (*steps.table.columns, "_index"):
         assert steps.table.values(name) == whole(folder).table.values(name)
     assert [steps.sample(row).id for row in (0, 150, 299)] == ["q-0", "q-150", "q-299"]
+
+
+def test_links_lead_to_pictures_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "frames").mkdir()
+    (tmp_path / "frames" / "a b.png").write_bytes(b"x")
+    links = RunLinks("deep/run", tmp_path)
+    assert links.picture("frames/a b.png") == "/picture?path=deep%2Frun&name=frames%2Fa+b.png"
+    assert links.picture("frames/none.png") is None
+    assert links.sample("k") == "/sample?path=deep%2Frun&key=k"
 
 
 def test_a_torn_last_line_waits_until_it_is_whole(tmp_path: Path) -> None:

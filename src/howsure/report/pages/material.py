@@ -175,7 +175,9 @@ class Material:
         except CANNOT:
             row = {"reason": UNREADABLE}
         index = lean.index if abs(lean.index) < LARGEST else None
-        return lean.id, Place(self.end_bytes, len(line)), {"id": lean.id, "reason": lean.reason, "_index": index} | row
+        right = lean.outcome.correct if lean.outcome else None
+        shared = {"id": lean.id, "reason": lean.reason, "_index": index, "_right": right}
+        return lean.id, Place(self.end_bytes, len(line)), shared | row
 
 
 def _whole_lines(file: BinaryIO, most_bytes: int) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from howsure.errors import HowsureError
 from howsure.report.pages.columns import ROOM_FOR_TEXT
-from howsure.report.pages.material import Material
+from howsure.report.pages.material import Material, picture_within
 from howsure.report.viewer.address import State
 from howsure.report.viewer.places import Mark, mark_of, run_within
 from howsure.report.viewer.query import Finder
@@ -34,14 +34,14 @@ Signature = tuple[Mark, ...]
 class RunLinks:
     """Where the pages of a run lead to."""
 
-    def __init__(self, name: str) -> None:
-        self._state = State(name)
+    def __init__(self, name: str, folder: Path) -> None:
+        self._state, self._folder = State(name), folder
 
     def sample(self, key: str) -> str | None:
         return self._state.to("/sample", key=key)
 
     def picture(self, name: str) -> str | None:
-        return self._state.to("/picture", name=name)
+        return self._state.to("/picture", name=name) if picture_within(self._folder, name) else None
 
 
 class Opened:
@@ -51,7 +51,7 @@ class Opened:
         self.name = name
         self.lock = threading.RLock()
         self._signature = _signature(folder)
-        self.material = Material(folder, RunLinks(name), at_once=False)
+        self.material = Material(folder, RunLinks(name, folder), at_once=False)
         self.finder = Finder(self.material.table)
         self.problem: str | None = None
         self._all_here = threading.Event()

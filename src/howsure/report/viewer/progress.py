@@ -19,7 +19,7 @@ SHOWN_REASONS = 6
 def progress_of(run: Opened) -> dict[str, Any]:
     """Status, how many samples of how many, the share that is right so far, and what is missing by its reason."""
     material = run.material
-    right = material.table.numbers("correct") if "correct" in material.table.columns else np.array([])
+    right = material.table.numbers("_right")
     judged = right[np.isfinite(right)]
     missing = Counter(reason for reason in material.table.values("reason") if reason is not None)
     return {
