@@ -51,7 +51,7 @@ def lines(study: str) -> Iterator[bytes]:
         name = (SCRIPT, RIGHT_TO_LEFT, "plain", "", MEGABYTE)[turn] if turn < 5 else f"s{turn}"
         sample = {"id": name, "index": turn - 3, "result": result, "evidence": evidence}
         if turn % 3 == 0:
-            sample |= {"reason": NASTY[turn % 4], "detail": MEGABYTE, "outcome": {"correct": True}}
+            sample |= {"reason": NASTY[turn % 4], "detail": SCRIPT if turn else MEGABYTE, "outcome": {"correct": True}}
         yield json.dumps(sample).encode()
     yield from (b"", b"{", b"null", b"[]", b'"x"', b'{"id": 3, "index": 0}', b'{"id": "x"}', b"\xff\xfe", b"[" * 5_000)
     yield b'{"id": "far", "index": 1' + b"0" * 400 + b"}"
@@ -101,18 +101,15 @@ def test_every_page_of_a_hostile_run_answers(study: str, tmp_path: Path) -> None
     run = browser.get("/run?path=run0")
     assert re.search("(9|10) lines of samples.jsonl hold no sample", run.text)
     assert len(run.rows) >= len(NASTY)
+    assert_every_sample_has_its_page(browser, run.text)
     assert time.monotonic() - began < 60
 
 
-@pytest.mark.parametrize("study", FIELDS)
-def test_every_sample_of_a_hostile_run_has_its_page(study: str, tmp_path: Path) -> None:
-    make_hostile(tmp_path / "run", study, "{}")
-    browser = Browser(tmp_path)
-    page = browser.get("/run?path=run").text
+def assert_every_sample_has_its_page(browser: Browser, page: str) -> None:
     keys = sorted({part.partition('"')[0] for part in page.partition("<tbody")[2].split("&amp;key=")[1:]})
     assert len(keys) >= len(NASTY)
     for key in keys:
-        answer = browser.get(f"/sample?path=run&key={key}")
+        answer = browser.get(f"/sample?path=run0&key={key}")
         assert answer.status == 200, key
         assert "As it was written" in answer.text, key
         assert_harmless(answer.text, key)

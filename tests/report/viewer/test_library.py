@@ -128,6 +128,24 @@ def test_a_folder_that_holds_another_study_now_is_read_as_such(tmp_path: Path) -
     assert len(run.material.table) == 3
 
 
+def test_nobody_waits_for_a_reader_that_has_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path / "many", MANY)
+    monkeypatch.setattr(library, "FIRST_SECONDS", 0.0)
+    turns = iter([False])
+
+    def fails(self: Material) -> bool:
+        return next(turns)
+
+    monkeypatch.setattr(Material, "read_some", fails)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    page = Browser(tmp_path).get("/run?path=many&sort=margin")
+    for thread in threading.enumerate():
+        if thread.name == "reading many":
+            thread.join()
+    assert page.status == 200
+    assert "could not be read to their end" in page.text
+
+
 def test_runs_are_let_go_when_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "c"):
         write_run(tmp_path / name, MANY[:30])

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.report.pages.columns import Column, Place, Table
@@ -56,6 +56,7 @@ def naive_order(rows: list[dict[str, Any]], name: str, falling: bool) -> list[in
     return sorted(known, key=key, reverse=falling) + [place for place in places if rows[place][name] is None]
 
 
+@settings(max_examples=60)
 @given(st.lists(ROW, max_size=12), st.sampled_from(["", "size", "right", "group", "text"]), st.booleans())
 def test_order_is_that_of_a_plain_sort_with_the_missing_last(
     rows: list[dict[str, Any]], name: str, falling: bool
@@ -87,6 +88,7 @@ CONDITIONS: dict[tuple[str, str], Any] = {
 }
 
 
+@settings(max_examples=60)
 @given(
     st.lists(ROW, max_size=12),
     st.lists(st.sampled_from(sorted(CONDITIONS)), max_size=3, unique_by=lambda one: one[0]),
@@ -100,6 +102,7 @@ def test_filters_are_those_of_a_plain_loop(
     assert found(rows, Query(filters=tuple(filters), sort=sort)) == wanted
 
 
+@settings(max_examples=60)
 @given(st.lists(ROW, max_size=12), st.text("aAbBßé <", min_size=1, max_size=2).filter(str.strip))
 def test_the_search_looks_into_all_texts(rows: list[dict[str, Any]], part: str) -> None:
     wanted = part.strip().casefold()

@@ -172,7 +172,7 @@ class Material:
         sample = Sample(lean.id, lean.index, lean.result, {}, lean.outcome, lean.reason, lean.detail)
         try:
             row = self.pages.row(sample)
-        except CANNOT:
+        except (*CANNOT, RecursionError):
             row = {"reason": UNREADABLE}
         index = lean.index if abs(lean.index) < LARGEST else None
         right = lean.outcome.correct if lean.outcome else None

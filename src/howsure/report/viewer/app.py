@@ -104,7 +104,10 @@ class Viewer:
         path = picture_within(folder, _needed(fields, "name"))
         if path is None:
             raise NotServed("There is no such picture in this run folder.")
-        return Response(path.read_bytes(), media_type=PICTURE_KINDS[path.suffix.lower()])
+        try:
+            return Response(path.read_bytes(), media_type=PICTURE_KINDS[path.suffix.lower()])
+        except OSError as error:
+            raise NotServed("This picture cannot be read.") from error
 
     def compare(self, fields: Fields) -> Response:
         names = fields.get("a"), fields.get("b")

@@ -117,12 +117,17 @@ class Opened:
             self._all_here.set()
 
     def _read_the_rest(self) -> None:
-        while not self.complete:
+        try:
+            while not self.complete:
+                with self.lock:
+                    self._read_some()
+                time.sleep(PAUSE_SECONDS)  # locks are not fair: without a pause nobody else would ever get in
+        finally:
             with self.lock:
-                self._read_some()
-                if self.complete:
-                    self._reader = None
-            time.sleep(PAUSE_SECONDS)  # locks are not fair: without a pause nobody else would ever get in
+                self._reader = None
+                if not self.complete:  # a mistake of ours: nobody is to wait for what will not come
+                    self.problem = "The samples could not be read to their end; what is here is not all."
+                    self._all_here.set()
 
 
 class Library:
