@@ -132,7 +132,7 @@ ATTACKS = (
 )  # fmt: skip
 STRUCTURAL = frozenset({
     "actor", "role", "kind", "says", "study", "status", "unit", "reason", "action", "best_actions", "agent_dir",
-    "format",
+    "format", "evidence", "bytes", "taken", "told", "shape",
 })  # fmt: skip
 """Fields whose words steer the code; a first copy leaves them, so that every page is made to the end."""
 
