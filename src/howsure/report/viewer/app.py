@@ -145,13 +145,15 @@ def _answering(make: Callable[[Fields], Response]) -> Callable[[Request], Respon
 
     def answer(request: Request) -> Response:
         try:
-            return make(fields_of(request.scope["query_string"]))
+            fields = fields_of(request.scope["query_string"])
+        except ValueError:
+            return _html(problem_page("The address has too many fields."), 400)
+        try:
+            return make(fields)
         except NotServed as error:
             return _html(problem_page(str(error)), 404)
         except HowsureError as error:
             return _html(problem_page(str(error)))
-        except ValueError:
-            return _html(problem_page("The address has too many fields."), 400)
 
     return answer
 

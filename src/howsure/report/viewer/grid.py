@@ -23,6 +23,7 @@ CHOICE_CHARACTERS = 60
 SHORT_CHARACTERS, WIDE_CHARACTERS = 16, 60
 """Texts that are not broken into lines, and those that are given room."""
 ARROWS = {"ascending": " ▲", "descending": " ▼", None: ""}
+CUT_TEXTS = "The texts are so long that those of later rows are searched by their beginnings only."
 HINTS = {"number": ">0.5", "text": "contains", "word": "contains"}
 
 
@@ -67,12 +68,8 @@ def grid(one: Grid) -> Element:
 def _count(one: Grid, found: Found) -> str:
     every = len(one.finder.table)
     shown = counted(every, one.noun) if len(found.rows) == every else f"{len(found.rows):,} of {every:,} {one.noun}s"
-    cut = (
-        " Texts are so long that those of later rows are searched by their beginnings only."
-        if one.finder.table.texts_are_cut
-        else ""
-    )
-    return f"{shown}{'. ' + one.remark if one.remark else ''}{cut}"
+    cut = CUT_TEXTS if one.finder.table.texts_are_cut else ""
+    return ". ".join(part for part in (shown, one.remark, cut) if part)
 
 
 # -- asking -----------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def run_grid(run: Opened, state: State) -> Element:
         return state.asking(page=1).to("/sample", key=table.keys[row])
 
     remark = "" if run.complete else STILL_READING
-    return h.div(data_complete="yes" if run.complete else "no")[
+    return h.div[
         h.div(data_swap="damage")[_damage(run)],
         grid(Grid(run.finder, state, "/run", "sample", link, remark=remark)),
     ]
