@@ -68,8 +68,9 @@ def grid(one: Grid) -> Element:
 def _count(one: Grid, found: Found) -> str:
     every = len(one.finder.table)
     shown = counted(every, one.noun) if len(found.rows) == every else f"{len(found.rows):,} of {every:,} {one.noun}s"
-    cut = CUT_TEXTS if one.finder.table.texts_are_cut else ""
-    return ". ".join(part for part in (shown, one.remark, cut) if part)
+    remarks = [one.remark] if one.remark else []
+    remarks += [CUT_TEXTS] if one.finder.table.texts_are_cut else []
+    return " ".join([f"{shown}.", *remarks]) if remarks else shown
 
 
 # -- asking -----------------------------------------------------------------------------------------------------------
