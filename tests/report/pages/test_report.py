@@ -13,6 +13,7 @@ import pytest
 import howsure
 from howsure import wiring
 from howsure.errors import InputError, ReportNotWritten
+from howsure.report.pages.figures import meaning_of
 from howsure.report.pages.report import MOST_BYTES, chosen_runs, report_of, write_report, write_report_of
 from runs_to_look_at import ATTACKS, STUDIES, make_hostile, make_mcq, make_runs
 
@@ -39,6 +40,15 @@ def test_every_study_leaves_a_report_with_its_figures(runs: Path, study: str) ->
     for entry in summary["headline"]:
         assert entry["name"] in html
     assert "notice" not in re.sub(r"<style>.*?</style>", "", html, flags=re.S), "every part could be made"
+
+
+def test_every_headline_figure_is_explained_and_the_longest_name_decides(runs: Path) -> None:
+    summaries = [json.loads(path.read_text()) for path in runs.rglob("summary.json")]
+    names = [entry["name"] for summary in summaries for entry in summary["headline"]]
+    assert len(summaries) == 6
+    assert [name for name in names if meaning_of(name) is None] == []
+    assert meaning_of("accuracy within 140") != meaning_of("accuracy")
+    assert meaning_of("anything else") is None
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -10,6 +10,7 @@ import htpy as h
 from htpy import Element, Node
 
 from howsure.report.pages.contract import Card, Picks, Section
+from howsure.report.pages.figures import meaning_of
 from howsure.report.text import printable, shortened, value_with_interval
 
 MOST_CHARACTERS = 20_000
@@ -112,6 +113,7 @@ def tiles(summary: Mapping[str, Any]) -> Element:
             h.span(class_="name")["coverage"],
             h.strong[f"{coverage['scored']:,} of {coverage['items']:,}"],
             h.span(class_="quiet")[words(coverage["text"].partition("; ")[2] or "nothing is missing", 400)],
+            h.span(class_="meaning")["those that could be measured, of all there are"],
         ],
     ]
 
@@ -131,6 +133,7 @@ def _tile_of(entry: Mapping[str, Any], shown: str, below: str) -> Element:
         h.span(class_="name")[words(entry["name"])],
         h.strong[words(shown)],
         h.span(class_="quiet")[words(below)],
+        h.span(class_="meaning")[meaning] if (meaning := meaning_of(entry["name"])) else None,
     ]
 
 

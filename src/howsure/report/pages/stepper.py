@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import htpy as h
 from htpy import Element, Node
 
-_BUTTONS = (("first", "⏮ first"), ("previous", "◀ previous"), ("next", "next ▶"), ("last", "last ⏭"), ("play", "play"))
+_BUTTONS = (("first", "first"), ("previous", "◀ previous"), ("next", "next ▶"), ("last", "last"), ("play", "play"))
 
 
 def stepper(name: str, label: str, steps: Sequence[Node]) -> Element:
