@@ -17,7 +17,8 @@ HowsureError                one sentence for the user: what, where, and what to 
     ├── RunDamaged          its files cannot be read
     └── StorageError        the disk is full, or refuses to be written
 
-ReportNotWritten is a warning: the run is whole, and only the page about it is missing.
+ReportNotWritten and PicturesNotKept are warnings: the run is whole, and only the page about it is missing, or copies of
+the pictures that it asked about.
 
 The command line prints the message and leaves with `exit_code`; it shows a traceback only under --debug.
 """
@@ -100,3 +101,7 @@ class StorageError(RunError, OSError):
 
 class ReportNotWritten(UserWarning):
     """A run is finished and whole, and only the page about it could not be made."""
+
+
+class PicturesNotKept(UserWarning):
+    """A run is whole, and only the copies of its pictures are not."""

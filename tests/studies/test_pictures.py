@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import howsure
-from howsure.errors import StorageError
+from howsure.errors import PicturesNotKept, StorageError
 from howsure.models.images import Picture, inspect_picture
 from howsure.runs import Run
 from howsure.studies import pictures
@@ -115,14 +115,53 @@ def test_without_a_picture_there_is_no_folder(tmp_path: Path) -> None:
     assert kept_count(tmp_path, ["0" * 64]) == (0, 1)
 
 
-def test_a_copy_that_cannot_be_written_is_an_error_unless_there_is_another(tmp_path: Path) -> None:
-    picture = shades(tmp_path / "a.png")
+def test_a_copy_that_cannot_be_written_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+    some = [shades(tmp_path / f"{i}.png", (300, 200 + i)) for i in range(3)]
     (tmp_path / "pictures").write_text("in the way")
-    with pytest.raises(StorageError, match="pictures cannot be written"), PictureKeeper(tmp_path) as keeper:
-        keeper.keep([picture])
+    with pytest.warns(PicturesNotKept, match="pictures cannot be written") as told, PictureKeeper(tmp_path) as keeper:
+        keeper.keep(some)
+    assert len(told) == 1
     with pytest.raises(KeyboardInterrupt), PictureKeeper(tmp_path) as keeper:
-        keeper.keep([picture])
+        keeper.keep(some)
         raise KeyboardInterrupt
+
+
+def test_a_full_disk_gets_no_more_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Path] = []
+
+    def refuse(path: Path, content: bytes) -> None:
+        tried.append(path)
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(pictures, "write_atomic", refuse)
+    with pytest.warns(PicturesNotKept, match="the disk is full"), PictureKeeper(tmp_path) as keeper:
+        keeper.keep([shades(tmp_path / f"{i}.png", (300, 200 + i)) for i in range(3)])
+    assert len(tried) == 1, "what room there is belongs to the samples"
+
+
+def test_a_run_ends_whole_without_room_for_its_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, content: bytes) -> None:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(pictures, "write_atomic", refuse)
+    with pytest.warns(PicturesNotKept):
+        run = run_of(clicking(tmp_path / "data"), tmp_path / "run")
+    assert (run.status, len(list(run.samples()))) == ("finished", 3)
+    assert "0 have a copy" in (run.path / "report.html").read_text()
+
+
+def test_a_picture_that_breaks_the_copying_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [shades(tmp_path / f"{i}.png", (300, 200 + i)) for i in range(3)]
+
+    def sometimes(picture: Picture) -> bytes | None:
+        if picture is some[1]:
+            raise MemoryError("too large")
+        return small_copy(picture)
+
+    monkeypatch.setattr(pictures, "small_copy", sometimes)
+    with pytest.warns(PicturesNotKept, match="too large"), PictureKeeper(tmp_path) as keeper:
+        keeper.keep(some)
+    assert kept_count(tmp_path, [one.sha256 for one in some]) == (2, 3)
 
 
 def clicking(folder: Path, count: int = 3) -> Path:

@@ -30,7 +30,7 @@ from howsure.cli.theorem import theorem
 from howsure.cli.trajectories import trajectories
 from howsure.cli.trust import app as trust
 from howsure.cli.view import view
-from howsure.errors import ReportNotWritten
+from howsure.errors import PicturesNotKept, ReportNotWritten
 
 app = typer.Typer(
     name="howsure",
@@ -89,7 +89,7 @@ def _as_remark(usual: Callable[..., None]) -> Callable[..., None]:
     """A warning of ours is one sentence to the person at the terminal; others are shown as ever."""
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if issubclass(category, ReportNotWritten):
+        if issubclass(category, (ReportNotWritten, PicturesNotKept)):
             common.say(str(message))
         else:
             usual(message, category, *place, **more)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
-from howsure.errors import InputError
+from howsure.errors import InputError, PicturesNotKept, StorageError
 from howsure.models.images import Picture
 from howsure.runs.files import storage_errors, write_atomic
 
@@ -50,7 +51,8 @@ class PictureKeeper:
     """Makes copies while a run goes on; leaving it waits for those that are not made yet.
 
     A picture that has its copy is passed over, so that a run that was stopped completes what it has. When the next
-    copy would make the folder larger than `most_bytes`, it and all after it are left out.
+    copy would make the folder larger than `most_bytes`, or the disk refuses one, it and all after it are left out: a
+    run is worth more than its pictures, and what room there is belongs to its samples.
     """
 
     def __init__(self, run: Path, most_bytes: int = MOST_BYTES) -> None:
@@ -72,21 +74,35 @@ class PictureKeeper:
                 self._waiting.append(self._pool.submit(self._keep, picture))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        """A copy that could not be written is an error, unless there is another one already."""
+        """What went wrong with copies is told, and costs nothing but them."""
         try:
             if error is None:
-                for copy in self._waiting:
-                    copy.result()
+                self._tell([fault for copy in self._waiting if (fault := copy.exception()) is not None])
         finally:
             self._pool.shutdown(cancel_futures=True)
+
+    def _tell(self, faults: Sequence[BaseException]) -> None:
+        if faults:
+            warnings.warn(
+                f"{self._run}: not all pictures were copied, the first for this reason: {str(faults[0]) or repr(faults[0])}. Samples and "
+                "figures are whole; the same command tries the copies again",
+                PicturesNotKept,
+                stacklevel=4,
+            )
 
     def _keep(self, picture: Picture) -> None:
         name = name_of(picture.sha256)
         if name is None or self._full or (self._run / name).is_file():
             return
         content = small_copy(picture)
-        if content is None:
-            return
+        if content is not None:
+            try:
+                self._write(name, content)
+            except StorageError:
+                self._full = True
+                raise
+
+    def _write(self, name: str, content: bytes) -> None:
         if self._bytes is None:
             self._bytes = self._made_folder()
         self._full = self._bytes + len(content) > self._most_bytes

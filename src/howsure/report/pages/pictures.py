@@ -41,5 +41,5 @@ def left_out(material: Material, column: str) -> str:
         return ""
     return (
         f"Of the {there_are:,} pictures of this run, {kept:,} have a copy in its folder; the others could not be read "
-        "when the copies were made, or were more than a run keeps."
+        "when the copies were made, were more than a run keeps, or could not be written."
     )
