@@ -83,9 +83,10 @@ class PictureKeeper:
 
     def _tell(self, faults: Sequence[BaseException]) -> None:
         if faults:
+            why = str(faults[0]) or repr(faults[0])
             warnings.warn(
-                f"{self._run}: not all pictures were copied, the first for this reason: {str(faults[0]) or repr(faults[0])}. Samples and "
-                "figures are whole; the same command tries the copies again",
+                f"{self._run}: not all pictures were copied, the first for this reason: {why}. Samples and figures are "
+                "whole; the same command tries the copies again",
                 PicturesNotKept,
                 stacklevel=4,
             )

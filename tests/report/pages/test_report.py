@@ -59,6 +59,13 @@ def test_a_report_needs_nothing_from_outside(runs: Path, study: str) -> None:
     assert not re.search(r"\son\w+=", re.sub(r"<script>.*?</script>", "", html, flags=re.S))
 
 
+def test_nothing_in_a_report_of_several_runs_has_the_name_of_another_thing(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "trust", tmp_path / "trust")
+    names = re.findall(r' id="([^"]*)"', report_of([runs / "trust", tmp_path / "trust", runs / "grounding"]))
+    assert sum(name.startswith("replay-") and name.count("-") == 1 for name in names) == 2, "each has its own replay"
+    assert [name for name in names if names.count(name) > 1] == []
+
+
 class Harm(HTMLParser):
     """What a browser could run, or go to, in a page."""
 

@@ -67,9 +67,9 @@ def report_of(folders: Sequence[RunFolder]) -> str:
     title = " and ".join(title_of(one) for one in materials[:2]) + (" and more" if len(materials) > 2 else "")
     both = compared(*materials) if len(materials) == 2 else None
     names = ("A: ", "B: ") if both else ("",) * len(materials)
-    return standalone(
-        title, [h.main[both, [whole(one, name) for one, name in zip(materials, names, strict=True)]], footer()]
-    )
+    anchors = [""] if len(materials) == 1 else [f"run-{place}-" for place in range(1, len(materials) + 1)]
+    runs = [whole(*each) for each in zip(materials, names, anchors, strict=True)]
+    return standalone(title, [h.main[both, runs], footer()])
 
 
 def compared(a: Material, b: Material) -> Element:
@@ -87,11 +87,10 @@ def write_pair_report(folder: Path, a: RunFolder, b: RunFolder) -> Path:
     return write_report_of([a, b], folder / NAME)
 
 
-def whole(material: Material, name: str = "") -> Element:
-    """Everything that a report says of a run; `name` stands before its title."""
-    return h.article(class_="run")[
-        header(material, name), overview(material), [section(one) for one in parts(material)]
-    ]
+def whole(material: Material, name: str = "", anchors: str = "") -> Element:
+    """Everything that a report says of a run; `name` stands before its title, `anchors` before those of its parts."""
+    found = [one._replace(anchor=f"{anchors}{one.anchor}") if one.anchor else one for one in parts(material)]
+    return h.article(class_="run")[header(material, name), overview(material), [section(one) for one in found]]
 
 
 def title_of(material: Material) -> str:

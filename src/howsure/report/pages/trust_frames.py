@@ -19,8 +19,9 @@ class Frames:
 
     def __init__(self, material: Material, prefix: str) -> None:
         self._material = material
-        whose = hashlib.sha256(str(material.folder).encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        self._prefix = f"{prefix}-{whose}"
+        whose = hashlib.sha256(str(material.folder.absolute()).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        self.prefix = f"{prefix}-{whose}"
+        """Of no other run in the same report, so that an address that ends in it is of one replay alone."""
         self._shown: dict[str, str | None] = {}
         """The source of each frame that was asked for, by digest; None for one that there was no room for."""
 
@@ -45,7 +46,7 @@ class Frames:
         size = _png_size(content)
         if size is None or not source.startswith("data:"):
             return h.img(src=source, alt=words(alt), class_="frame", loading="lazy")
-        return self._drawn(f"{self._prefix}-{digest}", source if first else None, size, alt)
+        return self._drawn(f"{self.prefix}-{digest}", source if first else None, size, alt)
 
     def _drawn(self, name: str, source: str | None, size: tuple[int, int], alt: str) -> Node:
         """The picture itself the first time, and after that a reference to it."""

@@ -36,7 +36,7 @@ def replay(material: Material) -> Section:
             pages.append(_end(sample, frames))
     if not pages:
         return Section("Replay", "", h.p(class_="quiet")["No step was taken yet."], "steps")
-    return Section("Replay", _lead(material, len(shown), len(order)), stepper("replay", "Replay", pages), "steps")
+    return Section("Replay", _lead(material, len(shown), len(order)), stepper(frames.prefix, "Replay", pages), "steps")
 
 
 def _lead(material: Material, shown: int, steps: int) -> str:
