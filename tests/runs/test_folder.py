@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from howsure.errors import InputError, MissingExtra, RunDamaged, RunLocked, RunM
 from howsure.evidence import Outcome
 from howsure.runs import Identity, NoProgress, Run, RunWriter, Sample, find_runs, work_through
 from howsure.runs.files import to_json
+from howsure.runs.folder import is_locked
 
 IDENTITY = Identity("mcq", {"prompt": "x"}, {"name": "toy"}, {"fingerprint": "sha256:1"}, 0)
 
@@ -147,6 +149,37 @@ def test_a_second_process_is_told_who_has_the_run(tmp_path: Path) -> None:
     assert Run(tmp_path).status == "stopped"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="locks cannot be shared there")
+def test_whoever_looks_is_no_writer_and_keeps_none_out(tmp_path: Path) -> None:
+    import fcntl
+
+    write(tmp_path, range(1))
+    with open(tmp_path / ".lock", "rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        assert not is_locked(tmp_path)
+        assert Run(tmp_path).status == "stopped"
+        done = threading.Timer(0.1, lambda: fcntl.flock(looking, fcntl.LOCK_UN))
+        done.start()
+        write(tmp_path, range(1, 2))
+        done.join()
+    assert len(Run(tmp_path).records()) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the lock is written to there")
+def test_looking_writes_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "run", range(1))
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "run" / ".lock").unlink()
+    (tmp_path / "run" / ".lock").symlink_to(tmp_path / "precious")
+    before = (tmp_path / "precious").stat().st_mtime_ns
+    is_locked(tmp_path / "run")
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "precious").stat().st_mtime_ns == before
+    (tmp_path / "run" / ".lock").unlink()
+    assert not is_locked(tmp_path / "run")
+    assert not (tmp_path / "run" / ".lock").exists()
+
+
 def test_failed_samples_are_kept_until_a_retry_is_asked_for(tmp_path: Path) -> None:
     with RunWriter(tmp_path, IDENTITY, items=10) as writer:
         writer.append([sample(0), Sample("s1", 1, reason="server_error", detail="500")])
@@ -193,6 +226,13 @@ def test_runs_are_found_newest_first_and_not_inside_each_other(tmp_path: Path) -
         manifest = tmp_path / name / "run.json"
         os.utime(manifest, (1e9 - age, 1e9 - age))
     assert [str(p.relative_to(tmp_path)) for p in find_runs(tmp_path)] == ["new", "a/old"]
+
+
+def test_a_manifest_that_leads_nowhere_hides_no_other_run(tmp_path: Path) -> None:
+    write(tmp_path / "good", range(1))
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "run.json").symlink_to(tmp_path / "nowhere")
+    assert find_runs(tmp_path) == [tmp_path / "good"]
 
 
 def test_a_batch_half_on_disk_is_run_whole_and_written_once(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ is dropped and redone, and nothing is ever written twice.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import platform
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     import polars
 
 MANIFEST, SAMPLES, SUMMARY, LOCK = "run.json", "samples.jsonl", "summary.json", ".lock"
+LOCK_PATIENCE_SECONDS = 0.3
+"""For how long a writer waits for its lock, which those who look whether anybody writes hold for an instant."""
 _VERSIONED = ("howsure", "numpy", "torch", "transformers", "openai")
 
 
@@ -263,20 +266,43 @@ def find_runs(folder: str | os.PathLike[str]) -> list[Path]:
     found = []
     for place, folders, files in os.walk(root):
         if MANIFEST in files:
-            found.append(Path(place))
+            with contextlib.suppress(OSError):  # gone since, or a link that leads nowhere
+                found.append(((Path(place) / MANIFEST).stat().st_mtime, Path(place)))
             folders.clear()
         folders[:] = [name for name in folders if not name.startswith(".")]
-    return sorted(found, key=lambda path: (path / MANIFEST).stat().st_mtime, reverse=True)
+    return [path for _, path in sorted(found, key=lambda one: one[0], reverse=True)]
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a process is writing the run now."""
+    """Whether a process is writing the run now. Nothing is written to find out, and whoever asks at the same time is
+    not taken for a writer."""
+    if os.name == "nt":
+        return _is_held(folder / LOCK)
+    import fcntl
+
+    try:
+        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)  # which gives the lock back
+    return False
+
+
+def _is_held(lock: Path) -> bool:
+    """The same where locks cannot be shared."""
     from filelock import FileLock, Timeout
 
-    if not (folder / LOCK).exists():
+    if not lock.exists():
         return False
     try:
-        with FileLock(folder / LOCK, timeout=0):
+        with FileLock(lock, timeout=0):
             return False
     except (Timeout, OSError):
         return True
@@ -292,7 +318,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 def _lock(folder: Path) -> Any:
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / LOCK, timeout=0)
+    lock = FileLock(folder / LOCK, timeout=LOCK_PATIENCE_SECONDS)
     with storage_errors(folder):
         try:
             lock.acquire()
