@@ -40,6 +40,8 @@ def test_what_lies_far_outside_is_drawn_at_the_edge_and_not_beyond_the_page() ->
 
 @pytest.mark.parametrize(("value", "step", "percent", "text"), [
     (0.5, 0.25, False, "0.50"), (0.125, 0.125, True, "12.5 %"), (2.5e5, 5e4, False, "2.5e+05"), (2.0, 1.0, False, "2"),
+    (50_010_000.0, 1e4, False, "5.001e+07"), (50_025_000.0, 2.5e4, False, "5.0025e+07"),
+    (0.50002, 2e-5, False, "0.50002"),
 ])  # fmt: skip
 def test_ticks_have_as_many_digits_as_their_step(value: float, step: float, percent: bool, text: str) -> None:
     assert tick_text(value, step, percent) == text
@@ -50,3 +52,9 @@ def test_any_data_gets_ticks_that_hold_it(values: list[float], most: int) -> Non
     scale = Scale(Axis("x"), values, 0.0, 100.0, most)
     assert 1 <= len(scale.ticks) <= most + 2
     assert all(-1e-6 <= scale(value) <= 100.000001 for value in values)
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0000000000000002], [0.0, 5e-324], [50_000_000.0, 50_060_000.0]])
+def test_no_two_ticks_read_the_same(values: list[float]) -> None:
+    texts = [text for _, text in Scale(Axis("x"), values, 0.0, 100.0, 8).ticks]
+    assert len(texts) == len(set(texts)) > 1

@@ -30,7 +30,7 @@ def test_a_line_breaks_where_a_value_is_missing() -> None:
     assert path is not None
     assert path.count("M") == 2
     assert path.count("L") == 2
-    assert "1 without a value are not drawn." in html
+    assert "1 mark or point of a line has no value, and is not drawn." in html
 
 
 def test_the_table_has_the_numbers_and_the_picture_a_name() -> None:
@@ -80,6 +80,13 @@ def test_a_band_holds_no_missing_value_and_whiskers_neither() -> None:
     assert html.count('class="whisker') == 1
 
 
+def test_a_band_has_a_gap_where_an_end_is_missing() -> None:
+    chart = Chart("t", Axis("x"), Axis("y")).band([1, 2, 3, 4, 5], [0, 0, 0, 0, 0], [1, 1, float("inf"), 1, 1])
+    path = next(one.get("d") for one in svg_of(drawn(chart)).iter("path") if one.get("class") == "band s0")
+    assert path is not None
+    assert (path.count("M"), path.count("Z"), path.count("L")) == (2, 2, 6)
+
+
 def test_words_from_outside_stay_words() -> None:
     chart = (
         Chart("t", Axis(ATTACK), Axis("y")).points([1], [1], ATTACK, tips=[ATTACK]).level(1, ATTACK).upright(1, ATTACK)
@@ -104,8 +111,11 @@ def test_values_by_name() -> None:
     root = svg_of(html)
     assert [one.get("cx") for one in root.iter("circle")] == ["360"]  # halfway between 190 and 530
     assert "no value" in html
-    assert "chance" in html
     assert html.count("<tr>") == 3
+    words = next(one for one in root.iter("text") if one.text == "chance")
+    rule = next(one for one in root.iter("path") if one.get("class") == "rule")
+    assert (words.get("x"), words.get("text-anchor")) == ("275", "middle"), "above its line, not beside the last tick"
+    assert (rule.get("d") or "").startswith(f"M275 {float(words.get('y') or 0) + 5:g}V")
 
 
 def test_only_so_many_names_are_drawn_and_the_rest_is_counted() -> None:

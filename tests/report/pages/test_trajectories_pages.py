@@ -121,7 +121,7 @@ def test_an_infinite_mean_is_no_number_for_people_and_a_rank_for_plots(tmp_path:
         "infinite U, solved", "mean U 1.00 nats, solved", "mean U 0.50 nats, solved",
     ]  # fmt: skip
     assert "infinite" in text_of(shown(pages.about(material.sample(1), material)))
-    assert "1 run of infinite U is not drawn" in text_of(shown(pages.sections(material)))
+    assert "1 of 3 are not drawn: the value is missing or infinite" in text_of(shown(pages.sections(material)))
 
 
 # -- plots -----------------------------------------------------------------------------------------------------------

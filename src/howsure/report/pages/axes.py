@@ -48,7 +48,7 @@ def _ends(axis: Axis, values: list[float]) -> tuple[float, float]:
         values = [value for value in values if value > 0]
     low = axis.low if axis.low is not None else min(values, default=1.0 if axis.log else 0.0)
     high = axis.high if axis.high is not None else max(values, default=low + 1.0)
-    if high <= low:
+    if high - low <= max(abs(low) * 1e-12, 1e-300):  # what differs by rounding alone is one value
         high = low * 10 if axis.log else low + (abs(low) * 0.1 or 1.0)
     return low, high
 
@@ -80,7 +80,8 @@ def tick_text(value: float, step: float, percent: bool) -> str:
     if percent:
         return f"{value * 100:.{_decimals(step * 100)}f} %"
     if abs(value) >= 1e5 or (value != 0 and step < 1e-4):
-        return f"{value:.3g}"
+        digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(step)) + 2
+        return f"{value:.{max(digits, 3)}g}"
     return f"{value:.{_decimals(step)}f}"
 
 

@@ -60,15 +60,18 @@ class Chart:
         return self
 
     def band(self, xs: Values, lows: Values, highs: Values, series: int = 0) -> Chart:
-        """The room between two lines; where either is missing there is none."""
-        rows = [(a, b, c) for a, b, c in zip(xs, lows, highs, strict=True) if _finite(a) and _finite(b) and _finite(c)]
-        self._xs += [row[0] for row in rows]
-        self._ys += [value for row in rows for value in row[1:]]
+        """The room between two lines; where either is missing there is none, and the band has a gap."""
+        pieces: list[list[tuple[float, float, float]]] = [[]]
+        for a, low, high in zip(xs, lows, highs, strict=True):
+            if _finite(a) and _finite(low) and _finite(high):
+                pieces[-1].append((a, low, high))
+            elif pieces[-1]:
+                pieces.append([])
+        self._xs += [row[0] for piece in pieces for row in piece]
+        self._ys += [value for piece in pieces for row in piece for value in row[1:]]
 
         def draw(x: Scale, y: Scale) -> Element:
-            there = [(x(a), y(high)) for a, _, high in rows]
-            back = [(x(a), y(low)) for a, low, _ in reversed(rows)]
-            return h.path(class_=f"band s{series}", d=_joined(there + back) + "Z" if rows else "")
+            return h.path(class_=f"band s{series}", d="".join(_around(piece, x, y) for piece in pieces if piece))
 
         self._drawn.append(draw)
         return self
@@ -175,9 +178,8 @@ class Chart:
         """The plot with its caption, its legend, and its numbers as a table for those who cannot see it."""
         x = Scale(self._x, self._xs, LEFT, self.width - RIGHT, 8)
         y = Scale(self._y, self._ys, self.height - BOTTOM, TOP, 5)
-        left_out = f"{self._not_drawn:,} without a value are not drawn." if self._not_drawn else ""
         return h.figure(class_="plot")[
-            h.figcaption[h.strong[self.title], " ", caption, " " if left_out else None, left_out],
+            h.figcaption[h.strong[self.title], " ", caption, self._left_out()],
             h.svg(
                 {
                     "viewBox": f"0 0 {self.width} {self.height}",
@@ -190,6 +192,13 @@ class Chart:
             self._legend_node(),
             data_table("The numbers of this plot", headers, rows),
         ]
+
+    def _left_out(self) -> str:
+        if not self._not_drawn:
+            return ""
+        if self._not_drawn == 1:
+            return " 1 mark or point of a line has no value, and is not drawn."
+        return f" {self._not_drawn:,} marks or points of lines have no value, and are not drawn."
 
     def _frame(self, x: Scale, y: Scale) -> Node:
         right, floor = self.width - RIGHT, self.height - BOTTOM
@@ -255,6 +264,12 @@ def _path(pairs: Sequence[tuple[float | None, float | None]], x: Scale, y: Scale
 
 def _joined(places: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{px(a)} {px(b)}" for a, b in places)
+
+
+def _around(rows: Sequence[tuple[float, float, float]], x: Scale, y: Scale) -> str:
+    """Along the upper ends, and back along the lower ones."""
+    there = [(x(a), y(high)) for a, _, high in rows]
+    return _joined(there + [(x(a), y(low)) for a, low, _ in reversed(rows)]) + "Z"
 
 
 def _mark(at_x: float, at_y: float, series: int, tip: str | None) -> Element:

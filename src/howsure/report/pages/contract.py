@@ -19,7 +19,8 @@ from howsure.runs import Sample
 if TYPE_CHECKING:
     from howsure.report.pages.material import Material
 
-HOMES = {name: f"howsure.report.pages.{name}" for name in ("mcq", "perplexity", "trajectories", "trust", "grounding")}
+_STUDIES = ("mcq", "perplexity", "trajectories", "trust", "trust coherent", "grounding")
+HOMES = {name: f"howsure.report.pages.{name.replace(' ', '_')}" for name in _STUDIES}
 PLAIN = "howsure.report.pages.plain"
 CANNOT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, HowsureError)
 """What code meets in a file that does not hold what it should."""
@@ -53,8 +54,8 @@ class Picks(NamedTuple):
 
     surely_wrong: Sequence[Card]
     doubtfully_right: Sequence[Card]
-    surely_words: str = "Wrong, and the model was sure: these are what confidence does not protect from."
-    doubtfully_words: str = "Right, and the model doubted: these would be lost by asking again when it is unsure."
+    surely_words: str = "Wrong, the surest first: the higher the confidence, the less it protected."
+    doubtfully_words: str = "Right, the least sure first: who asks again where the model is unsure loses these first."
     titles: tuple[str, str] = ("Surely wrong", "Doubtfully right")
     nothing: str = ""
     """Why there are none, where there are none."""

@@ -103,6 +103,7 @@ def _margins(material: Material) -> Element:
         material.table.numbers("margin"),
         material.table.numbers("correct"),
         low=0,
+        what="questions",
     )
 
 
@@ -144,7 +145,7 @@ def _by_group(summary: dict[str, Any]) -> Section:
     chance = summary["accuracy_by_chance"]
     figure = dots(
         "Accuracy by group",
-        "The dot is the share answered rightly, the line its 95 % interval; dashed: a blind guess.",
+        "The dot is the share answered rightly, the line its 95 % interval; dashed: a blind guess at all questions.",
         Axis("right", 0, 1, percent=True),
         rows,
         level=None if chance is None else (chance, "chance"),

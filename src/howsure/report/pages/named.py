@@ -14,6 +14,8 @@ from howsure.report.pages.parts import data_table
 from howsure.report.text import shortened
 
 ROW_PX, TOP_PX, FOOT_PX, NAMES_PX, WIDTH_PX, NOTE_PX = 24.0, 6.0, 40.0, 190.0, 620.0, 90.0
+LEVEL_PX = 16.0
+"""Room above the rows for the name of an upright line."""
 NAME_CHARACTERS = 28
 SHOWN_ROWS = 30
 
@@ -33,7 +35,8 @@ def dots(
 ) -> Element:
     """All rows as one plot; `level` is an upright line to compare with and its name."""
     shown = rows[:SHOWN_ROWS]
-    height = TOP_PX + ROW_PX * max(len(shown), 1) + FOOT_PX
+    top = TOP_PX + (LEVEL_PX if level else 0.0)
+    height = top + ROW_PX * max(len(shown), 1) + FOOT_PX
     known = [value for row in shown for value in (row.value, row.low, row.high) if value is not None]
     x = Scale(axis, known + ([level[0]] if level else []), NAMES_PX, WIDTH_PX - NOTE_PX, 5)
     more = f" The first {SHOWN_ROWS} of {len(rows):,} are drawn." if len(rows) > SHOWN_ROWS else ""
@@ -44,7 +47,10 @@ def dots(
             role="img",
             width=px(WIDTH_PX),
             height=px(height),
-        )[_frame(x, axis, height, level), [_row(row, place, x) for place, row in enumerate(shown)]],
+        )[
+            _frame(x, axis, top, height, level),
+            [_row(row, top + ROW_PX * (place + 0.5), x) for place, row in enumerate(shown)],
+        ],
         data_table(
             "The numbers of this plot",
             ["", axis.label, "low", "high", ""],
@@ -53,24 +59,23 @@ def dots(
     ]
 
 
-def _frame(x: Scale, axis: Axis, height: float, level: tuple[float, str] | None) -> Node:
+def _frame(x: Scale, axis: Axis, top: float, height: float, level: tuple[float, str] | None) -> Node:
     floor = height - FOOT_PX
     rule = None
     if level is not None:
         rule = [
-            h.path(class_="rule", d=f"M{px(x(level[0]))} {px(TOP_PX)}V{px(floor)}"),
-            text_at(WIDTH_PX - NOTE_PX + 24, floor + 15, level[1], "start"),
+            h.path(class_="rule", d=f"M{px(x(level[0]))} {px(top)}V{px(floor)}"),
+            text_at(x(level[0]), top - 5, level[1], "middle"),
         ]
     return [
-        [h.path(class_="grid", d=f"M{px(x(value))} {px(TOP_PX)}V{px(floor)}") for value, _ in x.ticks],
+        [h.path(class_="grid", d=f"M{px(x(value))} {px(top)}V{px(floor)}") for value, _ in x.ticks],
         [text_at(x(value), floor + 15, words, "middle") for value, words in x.ticks],
         text_at((NAMES_PX + WIDTH_PX - NOTE_PX) / 2, height - 6, axis.label, "middle", "label"),
         rule,
     ]
 
 
-def _row(row: Named, place: int, x: Scale) -> Node:
-    at = TOP_PX + ROW_PX * (place + 0.5)
+def _row(row: Named, at: float, x: Scale) -> Node:
     parts: list[Node] = [text_at(NAMES_PX - 10, at + 4, shortened(row.name, NAME_CHARACTERS), "end", "label")]
     if row.low is not None and row.high is not None:
         parts.append(h.path(class_="whisker s0", d=f"M{px(x(row.low))} {px(at)}H{px(x(row.high))}"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from htpy import Element
 from numpy.typing import NDArray
 
+from howsure.report.mcq import confidence_in_words
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.chart import Chart
 from howsure.report.text import percent
@@ -23,7 +25,6 @@ def reliability(calibration: dict[str, Any], what: str = "answers") -> Element:
     chart = Chart(
         "Is it as sure as it is right?", Axis("confidence", 0, 1, percent=True), Axis("right", 0, 1, percent=True)
     )
-    chart.diagonal()
     tips = [
         f"{row['count']} {what}, confidence {percent(row['mean_confidence'])}, right {percent(row['accuracy'])}"
         for row in bins
@@ -35,6 +36,7 @@ def reliability(calibration: dict[str, Any], what: str = "answers") -> Element:
         "share right",
         tips=tips,
     )
+    chart.diagonal()
     chart.points(
         [row["mean_confidence"] for row in bins],
         [row["accuracy"] for row in bins],
@@ -42,11 +44,10 @@ def reliability(calibration: dict[str, Any], what: str = "answers") -> Element:
         1,
         tips=tips,
     )
-    surplus = calibration["overconfidence"]
-    words = "surer than right" if surplus > 0 else "less sure than right"
     return chart.figure(
-        f"On the dashed line confidence would be deserved; bars below it are overconfident. On average "
-        f"{abs(surplus) * 100:.1f} points {words}.",
+        "A bar holds the answers that were about as sure; its mark lies at their mean confidence. On the dashed line "
+        "confidence would be deserved; marks below it are overconfident. Confidence is "
+        f"{confidence_in_words(calibration)}.",
         ["from", "to", "mean confidence", "share right", what],
         [(row["low"], row["high"], row["mean_confidence"], row["accuracy"], row["count"]) for row in bins],
     )
@@ -63,14 +64,27 @@ def risk_coverage(selective: dict[str, Any], what: str = "answers") -> Element:
     )
     chart.line(coverage, risk, "by its confidence")
     chart.level(risk[-1])
-    auroc = selective.get("auroc")
-    ranking = "" if auroc is None else f" AUROC {auroc:.2f}: the chance that a right one is surer than a wrong one."
     return chart.figure(
-        "A line that starts low means that the surest answers are rarely wrong; a flat one, that confidence tells "
-        f"nothing. Dashed: if as many were kept at random.{ranking}",
+        f"{_reading(risk)} Dashed: if as many were kept at random.{_ranking(selective.get('auroc'))}",
         ["share kept", "share wrong among them"],
         list(zip(coverage, risk, strict=True)),
     )
+
+
+def _reading(risk: Sequence[float]) -> str:
+    if risk[-1] in (0, 1):
+        alike = "wrong" if risk[-1] else "right"
+        return f"All are {alike}, so that the line is flat, and says nothing about confidence."
+    return (
+        "A line that starts low means that the surest answers are rarely wrong; a flat one, that confidence tells "
+        "nothing."
+    )
+
+
+def _ranking(auroc: float | None) -> str:
+    if auroc is None:
+        return ""
+    return f" AUROC {auroc:.2f}: the chance that a right one is surer than a wrong one; 0.5 is a coin's."
 
 
 def histogram_by_outcome(
@@ -94,7 +108,7 @@ def histogram_by_outcome(
     chart = Chart(title, Axis(label, low) if span is None else Axis(label, *span), Axis(what, 0, whole=True))
     if not known.any():
         return chart.figure("There is nothing to show.", [], [])
-    edges = _edges(values[known], span, whole)
+    edges = _edges(values[known], low, span, whole)
     good = np.histogram(values[known & (right == 1)], edges)[0]
     bad = np.histogram(values[known & (right == 0)], edges)[0]
     lefts, rights = edges[:-1].tolist(), edges[1:].tolist()
@@ -103,17 +117,28 @@ def histogram_by_outcome(
     chart.bars(
         lefts, rights, (good + bad).astype(float).tolist(), names[1], 1, bottoms=good.astype(float).tolist(), tips=tips
     )
+    left_out = len(known) - int(known.sum())
+    more = (
+        f" {left_out:,} of {len(known):,} are not drawn: the value is missing or infinite, or what came of it is not "
+        "known."
+    )
     return chart.figure(
-        caption, ["from", "to", *names], list(zip(lefts, rights, good.tolist(), bad.tolist(), strict=True))
+        f"{caption}{more if left_out else ''}",
+        ["from", "to", *names],
+        list(zip(lefts, rights, good.tolist(), bad.tolist(), strict=True)),
     )
 
 
-def _edges(values: Floats, span: tuple[float, float] | None, whole: bool) -> Floats:
+def _edges(values: Floats, low: float | None, span: tuple[float, float] | None, whole: bool) -> Floats:
     if not whole:
-        return np.asarray(np.histogram_bin_edges(values, bins=HISTOGRAM_BINS, range=span))
-    low, high = math.floor(values.min()), math.floor(values.max()) + 1
-    width = math.ceil((high - low) / HISTOGRAM_BINS)
-    return np.arange(low, high + width, width, dtype=np.float64)
+        begin, end = span or (float(values.min()), float(values.max()))
+        if end - begin <= abs(end) * 1e-9:  # what differs by rounding alone is one value, in the middle of the plot
+            begin = begin - 0.5 if low is None else max(begin - 0.5, low)
+            end = max(begin + 1.0, end)
+        return np.linspace(begin, end, HISTOGRAM_BINS + 1)
+    first, last = math.floor(values.min()), math.floor(values.max()) + 1
+    width = math.ceil((last - first) / HISTOGRAM_BINS)
+    return np.arange(first, last + width, width, dtype=np.float64)
 
 
 def extremes(confidence: Floats, right: Floats, most: int) -> tuple[list[int], list[int]]:

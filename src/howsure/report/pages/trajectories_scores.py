@@ -74,14 +74,10 @@ def _why_not(group: Group, solved: Floats) -> str | None:
 
 
 def _histogram(chosen: Score, values: Floats, solved: Floats) -> Element:
-    infinite = int(np.isinf(values).sum())
-    more = (
-        f" {counted(infinite, 'run')} of infinite U {'is' if infinite == 1 else 'are'} not drawn." if infinite else ""
-    )
     return histogram_by_outcome(
         "Were failed runs less sure?",
         f"Runs by their score ({chosen.name}), solved below and failed above. If the colours lie apart, the score "
-        f"tells failures from successes.{more}",
+        "tells failures from successes.",
         f"{chosen.name}, nats",
         values,
         solved,
