@@ -165,6 +165,9 @@ def test_t_is_worked_out_with_its_numbers() -> None:
         (-0.1, 0.4, "below 0"),
         (0.5, 0.4, "above 1"),
         (-0.1, -0.4, "ratio of losses"),
+        (0.1, -0.4, "T is below 0 and no share"),
+        (-1e-16, 0.4, "share of all that was gained"),
+        (0.4 + 1e-15, 0.4, "share of all that was gained"),
         (0.1, 0.0, "not defined"),
     ],
 )
@@ -244,6 +247,19 @@ def test_a_few_episodes_are_drawn_and_all_by_their_means(runs: Path) -> None:
     assert "Episode 4: entropy" not in page
     rows = re.findall(r"<tr>(.*?)</tr>", html([episodes]).partition("<tbody>")[2])
     assert [text(row).split()[:3] for row in rows] == [["1", "2", "3"], *([str(i), "3", "3"] for i in range(2, 6))]
+
+
+def test_how_to_read_t_is_said_at_the_first_episode_that_has_one(runs: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(runs / "far", tmp_path / "far")
+    samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
+    for sample in samples:
+        if sample["result"]["episode"] == 1:
+            sample["result"]["trust"] = None
+    (folder / "samples.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    page = text(html(trust_plots.by_step(material(folder))))
+    assert "No step of episode 1 has a T" in page
+    assert "Episode 2: trust T Of what knowledge and instruction together took off" in page
+    assert "Episode 3: trust T As for episode 2." in page
 
 
 def test_a_run_without_any_complete_step_says_why(runs: Path) -> None:
@@ -378,6 +394,23 @@ def test_the_page_of_a_scored_step(runs: Path) -> None:
     assert "all together, as probability 100.0 % 100.0 % 100.0 %" in said
     assert EVIL not in page
     assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ({"first_asked": 1, "first_episode": 1}, "no, this question is new in its episode"),
+        ({"first_asked": 1, "first_episode": 2}, "yes, episode 2 went the same way up to here"),
+        ({"first_asked": 7, "first_episode": 1}, "yes, word for word at step 7"),
+        ({"first_asked": None, "first_episode": None}, None),
+    ],
+)
+def test_whether_it_was_asked_before(runs: Path, first: dict[str, Any], said: str | None) -> None:
+    made = material(runs / "scored")
+    sample = made.sample(0)
+    sample.result.update(first)
+    page = text(html(trust.about(sample, made)))
+    assert said in page if said else "asked before" not in page, "missing is missing"
 
 
 def test_the_page_of_a_written_step_shades_its_tokens(runs: Path) -> None:

@@ -32,13 +32,13 @@ def overall(material: Material) -> Section:
         lacking = facts({plain(reason): counted(count, "step") for reason, count in summary["missing"]["rows"].items()})
         body = [h.p["No step has all three entropies, so nothing can be said about T. They are missing for:"], lacking]
         return Section(title, MEANING, body, anchor)
-    means = meaning(*differences) if trust["identified"] else f"T is not identified: {trust['reason']}."
-    said = f"On average over {counted(trust['steps'], 'complete step')}: {in_words(*differences)} {words(means, 400)}"
-    body = [h.p[said], h.div(class_="plots")[_means(summary), facts(_figures(summary))]]
+    sense = meaning(*differences) if trust["identified"] else f"T is not identified: {trust['reason']}."
+    said = f"On average over {counted(trust['steps'], 'complete step')}: {in_words(*differences)} {words(sense, 400)}"
+    body = [h.p[said], h.div(class_="plots")[means(summary), facts(_figures(summary))]]
     return Section(title, MEANING, body, anchor)
 
 
-def _means(summary: dict[str, Any]) -> Element:
+def means(summary: dict[str, Any]) -> Element:
     rows = []
     for name, given in CONDITIONS.items():
         entry = summary["mean_entropy_bits"][given.column]

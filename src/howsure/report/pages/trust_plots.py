@@ -46,10 +46,12 @@ def by_step(material: Material) -> list[Section]:
     if not any(np.isfinite(material.table.numbers(column)).any() for column in _COLUMNS):
         return []
     shown = episodes[:MOST_EPISODES]
-    plots = []
+    plots: list[Element] = []
+    with_trust = next((episode for episode, rows in shown if _has_trust(material.table, rows)), None)
     for episode, rows in shown:
-        said = "" if episode == shown[0][0] else f"As for episode {shown[0][0]}."
-        plots += _of_episode(material, episode, rows, said)
+        drawn, cut = rows[:MOST_STEPS].tolist(), _cut(len(rows))
+        plots.append(_entropies(material, episode, drawn, _as_for(shown[0][0], episode), cut))
+        plots.append(_trusts(material, episode, drawn, _as_for(with_trust, episode), cut))
     lead = "How open the action was at each step, and what T makes of it. Where something is missing, the line breaks."
     if len(episodes) > len(shown):
         lead += f" The first {MOST_EPISODES} episodes are drawn; all {len(episodes):,} are below, by their means."
@@ -69,10 +71,17 @@ def episodes_of(table: Table) -> list[tuple[int, Rows]]:
     return [(int(episode), rows) for episode, rows in zip(present.tolist(), parts, strict=False)]
 
 
-def _of_episode(material: Material, episode: int, all_rows: Rows, said: str) -> list[Element]:
-    rows = all_rows[:MOST_STEPS].tolist()
-    cut = f" The first {MOST_STEPS} of {len(all_rows):,} steps are drawn." if len(all_rows) > MOST_STEPS else ""
-    return [_entropies(material, episode, rows, said, cut), _trusts(material, episode, rows, said, cut)]
+def _has_trust(table: Table, rows: Rows) -> bool:
+    return bool(np.isfinite(table.numbers("trust")[rows[:MOST_STEPS]]).any())
+
+
+def _as_for(explained: int | None, episode: int) -> str:
+    """How to read a plot is said once, below the first of its kind."""
+    return "" if explained is None or explained == episode else f"As for episode {explained}."
+
+
+def _cut(steps: int) -> str:
+    return f" The first {MOST_STEPS} of {steps:,} steps are drawn." if steps > MOST_STEPS else ""
 
 
 def _entropies(material: Material, episode: int, rows: Sequence[int], said: str, cut: str) -> Element:
@@ -82,7 +91,7 @@ def _entropies(material: Material, episode: int, rows: Sequence[int], said: str,
     columns = [_picked(table, column, rows) for column in _COLUMNS]
     for given, values in zip(CONDITIONS.values(), columns, strict=True):
         tips = [f"step {number(s, 0)}: {given.entropy} {number(v, 3)} bits" for s, v in zip(steps, values, strict=True)]
-        _trace(chart, steps, values, f"{given.entropy}, {given.told}", given.series, tips, _links(material, rows))
+        trace(chart, steps, values, f"{given.entropy}, {given.told}", given.series, tips, _links(material, rows))
     lacking = sum(any(column[i] is None for column in columns) for i in range(len(rows)))
     gaps = f" {counted(lacking, 'step')} {'lacks' if lacking == 1 else 'lack'} an entropy." if lacking else ""
     return chart.figure(
@@ -105,7 +114,7 @@ def _trusts(material: Material, episode: int, rows: Sequence[int], said: str, cu
     tips = [f"step {number(s, 0)}: T {number(v, 4)}" for s, v in zip(steps, values, strict=True)]
     inside = [value if value is not None and low <= value <= high else None for value in values]
     links = _links(material, rows)
-    _trace(chart, steps, inside, "", 3, tips, links)
+    trace(chart, steps, inside, "", 3, tips, links)
     beyond = [i for i, value in enumerate(values) if value is not None and not low <= value <= high]
     if beyond:
         edges = [min(max(values[i] or 0.0, low), high) for i in beyond]
@@ -128,7 +137,7 @@ def _trusts(material: Material, episode: int, rows: Sequence[int], said: str, cu
     )
 
 
-def _trace(
+def trace(
     chart: Chart,
     xs: Sequence[float | None],
     ys: Sequence[float | None],
@@ -176,7 +185,7 @@ def _by_episode(material: Material, episodes: Sequence[tuple[int, Rows]]) -> Sec
     for place, given in enumerate(CONDITIONS.values()):
         ys = [one[place] for one in shown]
         tips = [f"episode {number(x, 0)}: {given.entropy} {number(y, 3)} bits" for x, y in zip(xs, ys, strict=True)]
-        _trace(chart, xs, ys, f"{given.entropy}, {given.told}", given.series, tips, [None] * len(xs))
+        trace(chart, xs, ys, f"{given.entropy}, {given.told}", given.series, tips, [None] * len(xs))
     figure = chart.figure(
         "The mean over the complete steps of each episode; lower is surer."
         + (f" The first {MOST_MEANS} of {len(means):,} are drawn." if len(means) > MOST_MEANS else ""),

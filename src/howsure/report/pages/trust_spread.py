@@ -187,11 +187,13 @@ def meaning(by_known: float, by_all: float) -> str:
     """What T means where the two differences lie so."""
     if abs(by_all) < DENOMINATOR_FLOOR:
         return "T is not defined: there is nothing that knowledge could be a part of."
+    if by_all < 0 < by_known:
+        return "Knowledge alone made it surer, both together less sure, so T is below 0 and no share of a gain."
     if by_all < 0:
         return "Being told everything made it less sure, so T is a ratio of losses here, and no share of a gain."
-    if by_known < 0:
+    if by_known <= -DENOMINATOR_FLOOR:
         return "Knowledge alone made it less sure, so T is below 0."
-    if by_known > by_all:
+    if by_known - by_all >= DENOMINATOR_FLOOR:
         return "Knowledge alone made it surer than both together, so T is above 1."
     return "T is the share of all that was gained which came from knowledge alone."
 

@@ -66,11 +66,15 @@ def _what_happened(sample: Sample, material: Material) -> Section:
     return Section("What happened", lead, body)
 
 
-def _asked_before(result: Mapping[str, Any]) -> str:
-    first = result.get("first_asked")
-    if first is None or first == result["step"]:
-        return "no, this question is new in its episode"
-    return f"yes, word for word at step {number(first, 0)}, so this step tells nothing new"
+def _asked_before(result: Mapping[str, Any]) -> str | None:
+    first, episode = result.get("first_asked"), result.get("first_episode")
+    if first is None:
+        return None
+    if first != result["step"]:
+        return f"yes, word for word at step {number(first, 0)}, so this step tells nothing new"
+    if episode is not None and episode != result["episode"]:
+        return f"yes, episode {number(episode, 0)} went the same way up to here, so this step tells nothing new"
+    return "no, this question is new in its episode"
 
 
 def _sureness(sample: Sample, evidence: str) -> Section:

@@ -1,0 +1,81 @@
+"""Pages of coherent trust: the figures of the states, gaps where a pair is missing, and the table of a state."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howsure.report.pages import trust_coherent
+from howsure.report.pages.material import Embedded, Material
+from howsure.report.pages.parts import section
+from howsure.report.pages.report import report_of
+from howsure.runs import Identity, RunWriter, Sample
+from howsure.studies.trust.coherent import Asking, judge
+
+EVIL = "<script>alert(1)</script>"
+
+
+def state(index: int, known: float | None, **more: Any) -> Sample:
+    """H(X) is 2 bits, H(X|S) as given, H(X|L,S) is 1 bit."""
+    result: dict[str, Any] = {"agent_x": index, "agent_y": 3, "actions": ["up", EVIL]}
+    if known is None:
+        return Sample(
+            f"state-{index}", index, result, {}, reason="too_long", detail="1 of 4 pairs gave no distribution"
+        )
+    result |= {
+        "p": [[[0.25, 0.75, 0.0], [0.5, 0.5, 0.0]], [[1.0, 0.0, 0.0], [0.125, 0.75, 0.125]]],
+        "entropy_H_X": 2.0,
+        "entropy_H_X_given_S": known,
+        "entropy_H_X_given_LS": 1.0,
+        "information_S_bits": 2.0 - known,
+        "information_LS_bits": 1.0,
+        "trust_T": 2.0 - known,
+    }
+    return Sample(f"state-{index}", index, result | more, {})
+
+
+def material(folder: Path, *samples: Sample, finished: bool = True) -> Material:
+    identity = Identity("trust coherent", {}, {"name": "on paper"}, {"fingerprint": "0"}, 0)
+    with RunWriter(folder, identity, len(samples)) as writer:
+        writer.append(samples)
+        if finished:
+            writer.finish(judge(samples, Asking(["a", "b"], [["c"], ["d"]], len(samples)), seed=0))
+    return Material(folder, Embedded(folder, 1_000_000))
+
+
+def text(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def test_a_report_has_t_its_parts_and_every_state(tmp_path: Path) -> None:
+    material(tmp_path / "run", state(0, 1.5), state(1, None), state(2, 1.75), state(3, 1.25))
+    page = text(report_of([tmp_path / "run"]))
+    assert "T over all states 0.5" in page
+    assert "I(X;S) = H(X) − H(X|S) 0.500 bits" in page
+    assert "I(X;S,L) = H(X) − H(X|L,S) 1.000 bits" in page
+    assert "states with all pairs 3 states" in page
+    assert "1 state lacks an answer" in page
+    assert "2 — — — —" in page, "the table of the plot"
+    assert "asked three times" not in page
+
+
+def test_a_state_shows_the_table_that_its_figures_come_from(tmp_path: Path) -> None:
+    made = material(tmp_path / "run", state(0, 1.5), state(1, None))
+    page = "".join(str(section(one)) for one in trust_coherent.about(made.sample(0), made))
+    assert EVIL not in page
+    assert "1 2 50.0 % 50.0 % 0.0 %" in text(page)
+    assert "2 2 12.5 % 75.0 % 12.5 %" in text(page)
+    assert "T 0.5000" in text(page)
+    page = text("".join(str(section(one)) for one in trust_coherent.about(made.sample(1), made)))
+    assert "1 of 4 pairs gave no distribution" in page
+    assert "H(X) — H(X|S) —" in page
+
+
+@pytest.mark.parametrize("samples", [(), (state(0, None),), (state(0, 2.0, trust_T=None),)])
+@pytest.mark.parametrize("finished", [True, False])
+def test_whatever_there_is_can_be_shown(tmp_path: Path, samples: tuple[Sample, ...], finished: bool) -> None:
+    material(tmp_path / "run", *samples, finished=finished)
+    assert "do not hold what is needed" not in report_of([tmp_path / "run"])
