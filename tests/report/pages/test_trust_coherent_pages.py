@@ -59,7 +59,8 @@ def test_a_report_has_t_its_parts_and_every_state(tmp_path: Path) -> None:
     assert "states with all pairs 3 states" in page
     assert "1 state lacks an answer" in page
     assert "2 — — — —" in page, "the table of the plot"
-    assert "asked three times" not in page
+    assert "H(X) neither known 2.000" in page
+    assert "told neither" not in page, "that was never asked"
 
 
 def test_a_state_shows_the_table_that_its_figures_come_from(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ MEANING = (
     "follows from these answers by mixing them, so that T = I(X;S) / I(X;S,L) lies from 0 to 1: of what both tell "
     "about the action, the part that the grounding tells alone."
 )
+_SHORT = {"X": "H(X) neither known", "X|S": "H(X|S) grounding known", "X|L,S": "H(X|L,S) both known"}
+_READ_MEANS = "The farther each dot lies to the left of the one above, the more was told."
 
 
 def row(sample: Sample) -> dict[str, Any]:
@@ -92,7 +94,7 @@ def _overall(summary: dict[str, Any] | None) -> Section:
         "I(X;S,L) = H(X) − H(X|L,S)": value_with_interval(told["delta_h_ls_bits"] | {"unit": "bits"}),
         "states with all pairs": counted(told["steps"], "state"),
     }
-    return Section(title, MEANING, h.div(class_="plots")[means(summary), facts(figures)], "trust")
+    return Section(title, MEANING, h.div(class_="plots")[means(summary, _SHORT, _READ_MEANS), facts(figures)], "trust")
 
 
 def _states(material: Material) -> Element:

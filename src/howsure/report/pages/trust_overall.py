@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import htpy as h
@@ -17,6 +18,7 @@ from howsure.report.text import counted, value_with_interval
 from howsure.report.trust_log import bootstrap_in_words, fieller_in_words, trust_in_words
 
 _SHORT = {"X": "H(X) told neither", "X|S": "H(X|S) what is known", "X|L,S": "H(X|L,S) instruction too"}
+_READ_MEANS = "Were knowledge and instruction a help, each dot would lie to the left of the one above."
 
 
 def overall(material: Material) -> Section:
@@ -38,15 +40,15 @@ def overall(material: Material) -> Section:
     return Section(title, MEANING, body, anchor)
 
 
-def means(summary: dict[str, Any]) -> Element:
+def means(summary: dict[str, Any], names: Mapping[str, str] = _SHORT, told: str = _READ_MEANS) -> Element:
+    """The three mean entropies; `names` by condition, and `told` how to read where they lie."""
     rows = []
     for name, given in CONDITIONS.items():
         entry = summary["mean_entropy_bits"][given.column]
-        rows.append(Named(_SHORT[name], entry["value"], entry["low"], entry["high"], number(entry["value"], 3)))
+        rows.append(Named(names[name], entry["value"], entry["low"], entry["high"], number(entry["value"], 3)))
     return dots(
         "How open was the action?",
-        "The mean entropy in each condition, with its 95 % interval; further left is surer. Were knowledge and "
-        "instruction a help, each dot would lie to the left of the one above.",
+        f"The mean entropy in each condition, with its 95 % interval; further left is surer. {told}",
         Axis("entropy, bits", 0),
         rows,
     )
