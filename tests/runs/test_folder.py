@@ -18,6 +18,8 @@ from howsure.runs import Identity, NoProgress, Run, RunWriter, Sample, find_runs
 from howsure.runs.files import to_json
 from howsure.runs.folder import is_locked
 
+pytestmark = pytest.mark.usefixtures("lenient_pages")  # their summaries hold next to nothing
+
 IDENTITY = Identity("mcq", {"prompt": "x"}, {"name": "toy"}, {"fingerprint": "sha256:1"}, 0)
 
 

@@ -37,6 +37,20 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, evidence={}) if self.evidence else self
 
 
+class LeanSample(msgspec.Struct):
+    """A line of samples.jsonl without its evidence, which is skipped and never built."""
+
+    id: str
+    index: int
+    result: dict[str, Any] = {}
+    outcome: Outcome | None = None
+    reason: str | None = None
+    detail: str | None = None
+
+    def sample(self) -> Sample:
+        return Sample(self.id, self.index, self.result, {}, self.outcome, self.reason, self.detail)
+
+
 class Identity(msgspec.Struct, frozen=True):
     """What makes a run this run: a change in any of it is another run, never a continuation."""
 

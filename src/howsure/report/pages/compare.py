@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -17,19 +18,25 @@ HOMES = {study: f"howsure.report.pages.compare_{study}" for study in STUDIES}
 
 def comparison(a: Material, b: Material) -> list[Section]:
     """Everything that is said about two runs together; runs that cannot be paired say why, and stand side by side."""
+    return laid_out(compared(a, b), a, b)
+
+
+def compared(a: Material, b: Material, by: Callable[..., dict[str, Any]] = compare) -> dict[str, Any] | str:
+    """The comparison, which takes a while of large runs, or the sentence that says why there is none."""
     if a.study == b.study and a.study not in HOMES:
-        why = f"Runs of {a.study} are not paired yet: what follows are two figures beside each other."
-        return [who(a, b), *_unpaired(why, a, b)]
-    found = guarded(lambda: _compared(a, b), lambda why: f"their files do not hold what is needed ({why})")
-    if isinstance(found, str):
-        return [who(a, b), *_unpaired(f"These runs cannot be paired: {_short(found, a, b)}.", a, b)]
-    return [who(a, b), *_paired(found, a, b)]
+        return f"Runs of {a.study} are not paired yet: what follows are two figures beside each other."
+    found = guarded(lambda: _asked(by, a, b), lambda why: f"their files do not hold what is needed ({why})")
+    return f"These runs cannot be paired: {_short(found, a, b)}." if isinstance(found, str) else found
 
 
-def _compared(a: Material, b: Material) -> dict[str, Any] | str:
-    """The comparison, or the sentence that says why there is none."""
+def laid_out(found: dict[str, Any] | str, a: Material, b: Material) -> list[Section]:
+    """What was found, as parts of a page."""
+    return [who(a, b), *(_unpaired(found, a, b) if isinstance(found, str) else _paired(found, a, b))]
+
+
+def _asked(by: Callable[..., dict[str, Any]], a: Material, b: Material) -> dict[str, Any] | str:
     try:
-        return compare(a.run, b.run, seed=a.run.manifest.identity.seed)
+        return by(a.run, b.run, seed=a.run.manifest.identity.seed)
     except HowsureError as error:
         return str(error)
 

@@ -12,11 +12,11 @@ from typing import Any, BinaryIO, Protocol
 import msgspec
 
 from howsure.errors import InputError, RunDamaged
-from howsure.evidence import Outcome
 from howsure.report.pages.columns import LARGEST, Place, Table
 from howsure.report.pages.contract import CANNOT, columns_of, pages_of
 from howsure.runs import Run, Sample
 from howsure.runs.folder import SAMPLES
+from howsure.runs.records import LeanSample
 
 PICTURE_KINDS = {".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 LARGEST_PICTURE_BYTES = 32_000_000
@@ -41,17 +41,6 @@ class Links(Protocol):
         ...
 
 
-class _Lean(msgspec.Struct):
-    """A line of samples.jsonl without its evidence, which is skipped and never built."""
-
-    id: str
-    index: int
-    result: dict[str, Any] = {}
-    outcome: Outcome | None = None
-    reason: str | None = None
-    detail: str | None = None
-
-
 class Material:
     """A run and its rows. `summary` is None for a run that is not finished.
 
@@ -62,7 +51,7 @@ class Material:
     def __init__(self, folder: str | os.PathLike[str], links: Links, *, at_once: bool = True) -> None:
         self.folder = Path(folder)
         self.links = links
-        self._decoder = msgspec.json.Decoder(_Lean)
+        self._decoder = msgspec.json.Decoder(LeanSample)
         self._read_as: str | None = None
         self.end_bytes, self._file_id, self._last_line = 0, -1, b""
         self.look_again()
@@ -169,9 +158,8 @@ class Material:
             lean = self._decoder.decode(line)
         except (msgspec.DecodeError, RecursionError):
             return None
-        sample = Sample(lean.id, lean.index, lean.result, {}, lean.outcome, lean.reason, lean.detail)
         try:
-            row = self.pages.row(sample)
+            row = self.pages.row(lean.sample())
         except (*CANNOT, RecursionError):
             row = {"reason": UNREADABLE}
         index = lean.index if abs(lean.index) < LARGEST else None

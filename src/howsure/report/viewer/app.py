@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -113,11 +112,7 @@ class Viewer:
         names = fields.get("a"), fields.get("b")
         if names[0] is None or names[1] is None:
             raise NotServed("Two runs can be compared: choose A and B in the list of runs.")
-        a, b = self._library.whole(names[0]), self._library.whole(names[1])
-        with contextlib.ExitStack() as held:
-            for one in sorted({a.name: a, b.name: b}.values(), key=lambda run: run.name):
-                held.enter_context(one.lock)  # always in the same order, so that nobody waits for ever
-            return _html(comparison_page(a, b))
+        return _html(comparison_page(self._library.whole(names[0]), self._library.whole(names[1])))
 
     def report(self, fields: Fields) -> Response:
         run = self._library.whole(_needed(fields, "path"))

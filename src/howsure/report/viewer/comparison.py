@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
+
 import htpy as h
 from htpy import Element, Node
 from markupsafe import Markup
 
 from howsure.report.pages.parts import words
+from howsure.report.viewer import apart
 from howsure.report.viewer.address import State, address
 from howsure.report.viewer.frame import page, sections
 from howsure.report.viewer.library import Opened
 
 MOST_DRAWN = 4
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def comparison_page(a: Opened, b: Opened) -> str:
@@ -31,14 +37,27 @@ def comparison_page(a: Opened, b: Opened) -> str:
 
 
 def _drawn(a: Opened, b: Opened) -> Node:
-    """Drawn once, until either run changes; of two large runs it takes seconds."""
-    from howsure.report.pages.compare import comparison  # it draws on the studies, which take a while to load
+    """Drawn once, until either run changes; of two large runs it takes seconds, and nobody waits but who asked."""
+    from howsure.report.pages.compare import compared, laid_out  # these draw on the studies, which take a while to load
 
-    known = f"with {b.name}, {b.version}"
-    if known not in a.drawn:
-        written = str(h.fragment[sections(lambda: comparison(a.material, b.material), "The comparison")])
-        a.drawn = dict(list(a.drawn.items())[-MOST_DRAWN:]) | {known: written}
-    return Markup(a.drawn[known])
+    with _ONE_AT_A_TIME:
+        known = f"{a.version} with {b.name}, {b.version}"
+        written = a.drawn.get(known)
+        if written is None:
+            found = compared(a.material, b.material, apart.compare)
+            with _held(a, b):
+                drawn = sections(lambda: laid_out(found, a.material, b.material), "The comparison")
+                written = str(h.fragment[drawn])
+                a.drawn = dict(list(a.drawn.items())[-MOST_DRAWN:]) | {known: written}
+    return Markup(written)
+
+
+@contextlib.contextmanager
+def _held(a: Opened, b: Opened) -> Iterator[None]:
+    with contextlib.ExitStack() as held:
+        for one in sorted({a.name: a, b.name: b}.values(), key=lambda run: run.name):
+            held.enter_context(one.lock)  # always in the same order, so that nobody waits for ever
+        yield
 
 
 def _named(side: str, run: Opened) -> Element:
