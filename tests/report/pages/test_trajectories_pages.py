@@ -5,12 +5,14 @@ from __future__ import annotations
 import html
 import json
 import math
+import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import htpy as h
+import numpy as np
 import pytest
 
 import howsure
@@ -20,7 +22,9 @@ from howsure.report.pages.material import Embedded, Material
 from howsure.report.pages.parts import card, section
 from howsure.report.pages.report import report_of
 from howsure.report.pages.trajectories_groups import alarms_of, groups_of
+from howsure.report.pages.trajectories_scores import SCORES
 from howsure.report.pages.trajectories_spark import spark
+from howsure.report.pages.trajectories_turns import quartiles
 from howsure.runs import Sample
 from howsure.studies.trajectories import Judging, Policy
 from trajectory_logs import call, greeting, message, results, scored, simulation
@@ -124,7 +128,61 @@ def test_an_infinite_mean_is_no_number_for_people_and_a_rank_for_plots(tmp_path:
     assert "1 of 3 are not drawn: the value is missing or infinite" in text_of(shown(pages.sections(material)))
 
 
+def test_a_run_alone_in_its_group_is_neither_the_surest_nor_the_least_sure(tmp_path: Path) -> None:
+    several = [scored([u], [0.1], id=str(u), task_id=f"{u}", reward_info={"reward": 0.0}) for u in (0.5, 1.0, 1.5)]
+    info = {"agent_info": {"llm": "other"}, "environment_info": {"domain_name": "airline", "policy": ""}}
+    alone = results(scored([9.0], [0.1], id="alone", task_id="alone", reward_info={"reward": 0.0}), info=info)
+    found = pages.picks(study(tmp_path, results(*several), alone), 5)
+    assert found is not None
+    assert [one.title for one in found.surely_wrong] == ["0.5", "1.0", "alone", "1.5"]
+
+
 # -- plots -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_quartile_beside_something_infinite_is_the_value_that_lies_there() -> None:
+    found = quartiles(np.array([[1.0, 1.0], [2.0, 2.0], [3.0, math.inf], [4.0, math.inf], [math.inf, math.inf]]))
+    assert found.T.tolist() == [[2.0, 3.0, 4.0], [2.0, math.inf, math.inf]]
+
+
+def test_infinite_turns_are_counted_and_stand_in_the_table(tmp_path: Path) -> None:
+    turns = [[0.5, 1.0], [0.6, 2.0], [0.7, 9999.0], [0.8, 9999.0], [0.9, 9999.0]]
+    runs = [scored(u, [0.1], id=str(i), task_id=str(i)) for i, u in enumerate(turns)]
+    markup = shown(pages.sections(study(tmp_path, results(*runs))))
+    assert cells(markup, "turn of the agent")[1] == ["2", "solved", "5", "2", "∞", "∞"]
+    assert "3 turns are infinitely unsure (a token of probability 0)" in text_of(markup)
+
+
+@pytest.mark.parametrize(("runs", "said"), [(2, False), (3, True)])
+def test_a_median_of_two_runs_is_not_said_to_end_below_three(tmp_path: Path, runs: int, said: bool) -> None:
+    listed = [scored([0.5, 0.6], [0.1], id=str(i), task_id=str(i)) for i in range(runs)]
+    page = text_of(shown(pages.sections(study(tmp_path, results(*listed)))))
+    assert ("ends where fewer than 3 are left" in page) is said
+
+
+def test_what_is_infinite_on_the_page_of_a_run_is_the_line_and_not_every_turn_after_it(tmp_path: Path) -> None:
+    material = study(tmp_path, results(scored([0.5, 9999.0, 1.0], [0.1] * 3, id="a")))
+    markup = shown(pages.about(material.sample(0), material))
+    assert "U is infinite at turn 4, where a token has probability 0; from there on the line" in text_of(markup)
+    assert [row[2:4] for row in cells(markup, "speaker")][1::2] == [["0.5", "0.5"], ["∞", "∞"], ["1", "∞"]]
+
+
+def test_tables_have_every_point_of_their_plots(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    runs = [
+        scored(
+            [draw.random()],
+            [draw.random()],
+            id=str(i),
+            task_id=str(i),
+            reward_info={"reward": draw.choice([0, 0.5, 1])},
+        )
+        for i in range(520)
+    ]
+    markup = shown(pages.sections(study(tmp_path, results(*runs), judging=Judging(resamples=2))))
+    assert "more rows" not in markup
+    assert {row[0] for row in cells(markup, "share of failures found")} == {one.name for one in SCORES}
+    assert "500 of 520 runs are drawn" in markup
 
 
 def test_medians_and_quartiles_by_turn(judged: Material) -> None:
@@ -276,10 +334,12 @@ def test_the_surest_failures_and_the_least_sure_successes(judged: Material) -> N
 
 
 def test_a_spark_has_gaps_and_tells_its_values() -> None:
+    assert "the first 200 are drawn" in str(spark([1.0] * 201, "agent"))
+    assert "drawn" not in str(spark([1.0] * 200, "agent"))
     drawn = str(spark([1.0, 2.0, None, 3.0, math.inf, 4.0], "agent"))
     assert drawn.count("<path") == 2, "the axis, and the one pair of neighbours"
     assert drawn.count("<circle") == 4
-    assert "1.00, 2.00, none, 3.00, —, 4.00" in drawn
+    assert "1.00, 2.00, none, 3.00, infinite, 4.00" in drawn
     assert "1.00 to 4.00 nats, infinite once or more" in drawn
     assert "No turn of the agent has a finite U" in str(spark([None, math.inf], "agent"))
 
@@ -351,7 +411,7 @@ def test_hundreds_of_turns_are_folded_and_drawn_in_part(tmp_path: Path) -> None:
     material = study(tmp_path, results(scored([0.5] * 400, [0.1] * 400, id="a"), scored([0.5], [0.1], id="b")))
     markup = shown(pages.about(material.sample(0), material))
     assert "messages 61 to 120 of 800" in markup
-    assert "The first 600 of 800 turns are drawn" in markup
+    assert "The first 500 of 800 turns are drawn" in markup
     assert markup.count('<li class="message') == 800
     assert "The first 120 of up to 400 turns are drawn" in shown(pages.sections(material)[0])
     assert len(markup) < 1_000_000

@@ -150,20 +150,24 @@ def picks(material: Material, most: int) -> Picks | None:
         cards[0],
         cards[1],
         "Failed, the surest agents first: the lower U was, the less it warned.",
-        "Solved, the least sure agents first: whoever steps in at doubt would have stopped these for nothing.",
+        "Solved, the least sure agents first: whoever steps in at doubt stops the first of these for nothing.",
         nothing=_why_none(material, confidence),
     )
 
 
 def _sureness(material: Material) -> NDArray[np.float64]:
-    """How sure the agent of each run was, as a rank within its group, since U of two models cannot be compared."""
+    """How sure the agent of each run was among its group, from 0 to 1, since U of two models cannot be compared.
+
+    It is the share of the group that was less sure, those alike by half: a run alone in its group lies in the middle.
+    """
     means = material.table.numbers("_agent_mean")
     found = np.full(len(material.table), np.nan)
     for group in groups_of(material):
         rows = group.rows[~np.isnan(means[group.rows])]
         if len(rows):
-            ranks = np.unique(means[rows], return_inverse=True)[1]
-            found[rows] = -ranks / max(len(rows) - 1, 1)
+            _, places, counts = np.unique(means[rows], return_inverse=True, return_counts=True)
+            less_sure = len(rows) - np.cumsum(counts) + counts / 2
+            found[rows] = (less_sure / len(rows))[places]
     return found
 
 

@@ -20,8 +20,9 @@ from howsure.report.pages.trajectories_groups import Group
 from howsure.report.text import counted
 
 Floats = NDArray[np.float64]
-CURVE_POINTS = 200
-MOST_POINTS = 1_000
+CURVE_POINTS = 120
+MOST_POINTS = 500
+"""No more than the table below a plot has rows for."""
 
 
 class Score(NamedTuple):

@@ -27,7 +27,7 @@ def spark(values: Sequence[float | None], whose: str) -> Element:
     shown = values[:MOST_TURNS]
     x = Scale(Axis("", 0, max(len(shown) - 1, 1)), [], EDGE_PX, WIDTH_PX - EDGE_PX, 2)
     y = Scale(Axis("", 0, max(*known, 1e-9)), [], HEIGHT_PX - EDGE_PX, EDGE_PX, 2)
-    read = ", ".join("none" if value is None else number(value, 2) for value in values[:READ_TURNS])
+    read = ", ".join(_read(value) for value in values[:READ_TURNS]) + (", …" if len(values) > READ_TURNS else "")
     return h.div(class_="spark")[
         h.svg(
             {"viewBox": f"0 0 {px(WIDTH_PX)} {px(HEIGHT_PX)}", "aria-label": f"U of the {whose} by turn, nats: {read}"},
@@ -45,6 +45,10 @@ def spark(values: Sequence[float | None], whose: str) -> Element:
     ]
 
 
+def _read(value: float | None) -> str:
+    return "none" if value is None else "infinite" if math.isinf(value) else number(value, 2)
+
+
 def _paths(values: Sequence[float | None], x: Scale, y: Scale) -> list[str]:
     """Lines between neighbours that both have a value."""
     paths: list[list[str]] = [[]]
@@ -59,4 +63,5 @@ def _paths(values: Sequence[float | None], x: Scale, y: Scale) -> list[str]:
 def _ends(values: Sequence[float | None], known: Sequence[float], whose: str) -> str:
     infinite = ", infinite once or more" if math.inf in values else ""
     turns = f"U over the {whose}'s {counted(len(values), 'turn')}"
-    return f"{turns}: {number(min(known), 2)} to {number(max(known), 2)} nats{infinite}"
+    cut = f"; the first {MOST_TURNS} are drawn" if len(values) > MOST_TURNS else ""
+    return f"{turns}: {number(min(known), 2)} to {number(max(known), 2)} nats{infinite}{cut}"

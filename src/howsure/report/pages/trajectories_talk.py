@@ -34,7 +34,8 @@ MOST_MESSAGES = 1_500
 MOST_CHARACTERS = 600_000
 """Of all messages of a page together; after that they are shown by their beginnings."""
 MOST_TOKENS = 30_000
-DRAWN_TURNS = 600
+DRAWN_TURNS = 500
+"""As many as the table below the plot has rows."""
 DRAWN_ALARMS = 12
 COMPARED_RUNS = 2_000
 LEAST_COMPARED = 20
@@ -210,7 +211,7 @@ def _row(turn: Turn, scene: Scene) -> tuple[Any, ...]:
         turn.number,
         turn.actor,
         ("∞" if u is not None and math.isinf(u) else u),
-        _finite(scene.running.get(turn.number)),
+        ("∞" if scene.running.get(turn.number) == math.inf else _finite(scene.running.get(turn.number))),
         ", ".join(scene.alarms.get(turn.number, ())),
         ", ".join(scene.marks.get(turn.number, ())),
     )
@@ -223,8 +224,10 @@ def _words(one: Trajectory, scene: Scene) -> str:
         parts.append(" Upright: where an alarm rang.")
     if infinite:
         more = "…" if len(infinite) > 10 else ""
+        turns = f"turn{'' if len(infinite) == 1 else 's'} {', '.join(map(str, infinite[:10]))}{more}"
         parts.append(
-            f" U is infinite, and so is every value after it, at turn {', '.join(map(str, infinite[:10]))}{more}."
+            f" U is infinite at {turns}, where a token has probability 0; from there on the line of that speaker would "
+            "be infinite too."
         )
     if len(one.turns) > DRAWN_TURNS:
         parts.append(f" The first {DRAWN_TURNS} of {len(one.turns):,} turns are drawn.")

@@ -27,6 +27,7 @@ from howsure.report.pages.trajectories_groups import (
     leading_detector,
     place_of,
 )
+from howsure.report.text import counted
 
 MOST_TURNS = 120
 """Of one speaker on a plot; what comes later is counted."""
@@ -34,6 +35,8 @@ LEAST_RUNS = 3
 """Behind a median, where there are so many at all."""
 SINGLE_RUNS = 2
 MOST_MARKS = 150
+_HUGE = 1e200
+"""Stands for what is infinite: larger than any sum of log-probabilities."""
 
 Matrix = NDArray[np.float64]
 
@@ -102,7 +105,7 @@ def _figure(actor: str, sides: Sequence[Side], group: Group, material: Material)
         return None
     marked = _mark_alarms(chart, actor, group, material)
     return chart.figure(
-        [_reading(sides), marked, _cut(group, material, actor)],
+        [_reading(sides), marked, _infinite(sides, material, actor), _cut(group, material, actor)],
         [f"turn of the {whose}", "runs that ended", "runs", "lower quartile", "median", "upper quartile"],
         rows,
     )
@@ -115,7 +118,7 @@ def _draw(chart: Chart, side: Side, found: Matrix) -> list[tuple[Any, ...]]:
     enough = runs >= min(LEAST_RUNS, max(int(runs.max()), 1))
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # a turn that no run reached with a score
-        low, middle, high = np.where(enough, np.nanquantile(found, [0.25, 0.5, 0.75], axis=0), np.nan)
+        low, middle, high = np.where(enough, quartiles(found), np.nan)
     known = np.flatnonzero(~np.isnan(middle))
     place = [turns[i] for i in known]
     if len(found) > 1:
@@ -127,7 +130,26 @@ def _draw(chart: Chart, side: Side, found: Matrix) -> list[tuple[Any, ...]]:
     chart.line(place, middle[known].tolist(), name, side.series)
     if len(known) == 1:
         chart.points(place, middle[known].tolist(), "", side.series)
-    return [(turns[i], side.name, int(runs[i]), float(low[i]), float(middle[i]), float(high[i])) for i in known]
+    return [(turns[i], side.name, int(runs[i]), *(_shown(ends[i]) for ends in (low, middle, high))) for i in known]
+
+
+def quartiles(found: Matrix) -> Matrix:
+    """[3 × turns] over the runs that have a value. What is infinite counts as larger than everything else: NumPy would
+    have no quartile beside it, not even where both neighbours are finite."""
+    ends: Matrix = np.nanquantile(np.minimum(found, _HUGE), [0.25, 0.5, 0.75], axis=0)
+    return np.where(ends > _HUGE * 1e-9, np.inf, ends)
+
+
+def _shown(value: float) -> float | str:
+    return "∞" if np.isinf(value) else float(value)
+
+
+def _infinite(sides: Sequence[Side], material: Material, actor: str) -> str:
+    count = sum(int(np.isinf(by_turn(material, side.rows, actor)).sum()) for side in sides)
+    if not count:
+        return ""
+    turns = f"{counted(count, 'turn')} {'is' if count == 1 else 'are'} infinitely unsure (a token of probability 0)"
+    return f" {turns}: counted as the highest, and not drawn where a median or a quartile is infinite."
 
 
 def _reading(sides: Sequence[Side]) -> str:
@@ -137,8 +159,14 @@ def _reading(sides: Sequence[Side]) -> str:
     apart = " A line of failed runs that leaves that of solved ones foretells failure." if both else ""
     return (
         "Thick: the median over runs; shaded: the middle half of them; thin: a few runs by themselves. Later turns are "
-        f"those of long runs alone, and a median ends where fewer than {LEAST_RUNS} runs are left.{apart}"
+        f"those of long runs alone{_ends(sides)}.{apart}"
     )
+
+
+def _ends(sides: Sequence[Side]) -> str:
+    """What is said of where medians end, which no side of one or two runs does."""
+    some = max(len(side.rows) for side in sides) >= LEAST_RUNS
+    return f", and a median of {LEAST_RUNS} runs or more ends where fewer than {LEAST_RUNS} are left" if some else ""
 
 
 def _cut(group: Group, material: Material, actor: str) -> str:
