@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table
-from howsure.report.text import percent, printable, signed_nats, signed_points
+from howsure.report.text import counted, percent, printable, signed_nats, signed_points
 
 _KINDS = {"right_to_wrong": "right in A, wrong in B", "wrong_to_right": "wrong in A, right in B"}
 
@@ -76,7 +76,8 @@ def mcnemar_in_words(difference: dict[str, Any]) -> str:
     if not only_a + only_b:
         return "no answer turned from right to wrong or back"
     verdict = "more than chance explains, at the 5 % level" if p < 0.05 else "chance alone could do this"
-    return f"{only_b} answers turned right and {only_a} turned wrong; McNemar's exact p = {_p_value(p)}: {verdict}"
+    turned = f"{counted(only_b, 'answer')} turned right and {only_a} turned wrong"
+    return f"{turned}; McNemar's exact p = {_p_value(p)}: {verdict}"
 
 
 def _p_value(p: float) -> str:

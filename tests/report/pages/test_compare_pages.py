@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import howsure
+from howsure.report.compare import mcnemar_in_words
 from howsure.report.pages.compare import comparison
-from howsure.report.pages.compare_mcq import MOST_POINTS, thinned
+from howsure.report.pages.compare_mcq import MOST_POINTS, _confidence, thinned
 from howsure.report.pages.compare_parts import MOST_FLIPS
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
@@ -142,6 +143,33 @@ def clicks(out: Path, places: list[tuple[float, float] | None]) -> Path:
         writer.append(samples)
         writer.finish(judge_clicks(samples, delta=140.0, skipped=0, seed=0))
     return out
+
+
+def test_documents_without_a_difference_are_counted(tmp_path: Path) -> None:
+    texts = put(tmp_path / "t.jsonl", *(poem(60, seed=i).replace("five", "sky") for i in range(520)), "sky five")
+    howsure.perplexity(texts, Reader(PROBS), out=tmp_path / "a")
+    howsure.perplexity(texts, Reader({**PROBS, "five": 0.0, "sky": 0.5}, name="other"), out=tmp_path / "b")
+    page = page_of(tmp_path / "a", tmp_path / "b")
+    assert "1 of 521 documents are not drawn: A or B gives part of them probability 0." in page
+    assert "500 of 520 are drawn." in page
+
+
+def test_questions_that_one_run_did_not_score_are_counted(tmp_path: Path) -> None:
+    lines = [{"id": f"q{i}", "question": f"Q{i}", "choices": ["x", "y"], "answer_index": 0} for i in range(3)]
+    data = write(tmp_path / "q.jsonl", *lines)
+    howsure.mcq(data, OnPaper({" x": -1.0, " y": -2.0}), out=tmp_path / "a")
+    howsure.mcq(data, OnPaper({" x": -2.0, " y": -1.0}, name="other"), out=tmp_path / "b")
+    path = tmp_path / "b" / "samples.jsonl"
+    samples = [json.loads(line) for line in path.read_text().splitlines()]
+    samples[1]["result"] |= {"confidence": None, "correct": None}
+    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    figure = str(_confidence(Material(tmp_path / "a", Led("a")), Material(tmp_path / "b", Led("b")))[0].body)
+    assert "1 question not scored by both: left out." in figure
+
+
+def test_one_answer_that_turned_is_one() -> None:
+    test = {"only_a_correct": 0, "only_b_correct": 1, "p_value": 1.0}
+    assert mcnemar_in_words({"mcnemar": test}).startswith("1 answer turned right and 0 turned wrong;")
 
 
 def test_clicks_that_turned_have_both_distances(tmp_path: Path) -> None:

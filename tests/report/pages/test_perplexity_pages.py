@@ -18,6 +18,7 @@ from howsure.report.pages.material import Embedded, Material
 from howsure.report.pages.parts import picks as picks_node
 from howsure.report.pages.parts import section
 from howsure.report.pages.perplexity_blocks import along, begin_bytes, longest, stretches
+from howsure.report.pages.perplexity_plots import by_document
 from howsure.report.pages.report import report_of
 from howsure.report.pages.tokens import readable_shades_of
 from howsure.runs import Sample
@@ -186,6 +187,49 @@ def test_one_document_does_not_fill_a_side(tmp_path: Path) -> None:
     found = pages.picks(material, 5)
     assert found is not None
     assert [card.title for card in found.surely_wrong].count("t0") == 2
+
+
+def test_no_stretch_is_both_the_most_and_the_least_surprising(tmp_path: Path) -> None:
+    found = pages.picks(run_of(tmp_path, poem(60), poem(1_000, seed=1), poem(60, seed=2)), 5)
+    assert found is not None
+    sides = [
+        {f"{card.key} {fragment[card.body]}" for card in side} for side in (found.surely_wrong, found.doubtfully_right)
+    ]
+    assert all(sides)
+    assert not sides[0] & sides[1]
+
+
+def test_a_stretch_that_is_shown_whole_has_no_dots_and_what_is_impossible_is_said_in_words(tmp_path: Path) -> None:
+    found = pages.picks(run_of(tmp_path, "sky blue", "five", model=Reader({**PROBS, "five": 0.0})), 5)
+    assert found is not None
+    (hard,), (easy,) = found.surely_wrong, found.doubtfully_right
+    assert hard.verdict == "1 token of probability 0"
+    assert ">sky blue<" in str(fragment[easy.body])
+
+
+def test_what_comes_after_a_line_that_is_lost_says_that_its_place_is_not_known(tmp_path: Path) -> None:
+    material = run_of(tmp_path, poem(400), model=Reader(PROBS, passage_tokens=80))
+    path = material.folder / "samples.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], *lines[2:]]))
+    material = material_of(material.folder)
+    found = pages.picks(material, 9)
+    assert found is not None
+    bodies = [str(fragment[card.body]) for card in (*found.surely_wrong, *found.doubtfully_right)]
+    assert any("bytes, after a passage that is missing" in body for body in bodies)
+    assert not any(re.search(r"bytes -", body) for body in bodies)
+    assert ">byte of the passage<" in about(material, material.table.keys[1])
+    assert ">byte of the document<" in about(material, material.table.keys[0])
+
+
+def test_the_hardest_are_said_to_be_of_those_that_are_listed() -> None:
+    figures = {"reason": None, "bytes": 9, "impossible": 0, "intervals_bits": None}
+    listed = [{"document": f"d{i}", "bits_per_byte": 1.0 + i, **figures} for i in range(3)]
+    found = by_document({"documents": listed, "documents_left_out": 2_000, "corpus": None})
+    assert found is not None
+    assert found.lead.startswith(
+        "The hardest first of the first 3 documents; 2,000 more are in documents.csv. Fewer bits"
+    )
 
 
 def test_crumbs_of_blocks_are_not_compared_with_blocks(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Embedded, Material
 from howsure.report.pages.parts import card, section
 from howsure.report.pages.report import report_of
+from howsure.report.pages.trajectories_alarms import _saved
 from howsure.report.pages.trajectories_groups import alarms_of, groups_of
 from howsure.report.pages.trajectories_scores import SCORES
 from howsure.report.pages.trajectories_spark import spark
@@ -165,6 +166,16 @@ def test_what_is_infinite_on_the_page_of_a_run_is_the_line_and_not_every_turn_af
     markup = shown(pages.about(material.sample(0), material))
     assert "U is infinite at turn 4, where a token has probability 0; from there on the line" in text_of(markup)
     assert [row[2:4] for row in cells(markup, "speaker")][1::2] == [["0.5", "0.5"], ["∞", "∞"], ["1", "∞"]]
+
+
+def test_of_long_curves_so_many_points_are_drawn_as_a_table_has_rows() -> None:
+    names = ("interventions", "failures_avoided", "random_failures_avoided")
+    curve = [dict.fromkeys(names, float(i)) for i in range(200)]
+    markup = str(_saved({"curves": {f"p{i}": curve for i in range(4)}, "table": []}))
+    assert "more rows" not in markup
+    rows = cells(markup, "failures avoided")
+    assert {row[0] for row in rows} == {"p0", "p1", "p2", "p3"}
+    assert rows[-1][1:] == ["199", "199", "199"], "both ends are kept"
 
 
 def test_tables_have_every_point_of_their_plots(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import facts, long_text, words
 from howsure.report.pages.pictures import picture_of
-from howsure.report.text import signed_nats, signed_points
+from howsure.report.text import counted, signed_nats, signed_points
 
 MOST_POINTS = 2_000
 _KINDS = ("right in both", "right in A alone", "right in B alone", "wrong in both")
@@ -97,7 +97,7 @@ def _confidence(a: Material, b: Material) -> list[Section]:
         Section(
             "Sure of the same things?",
             "",
-            _scatter(sure[0][known], sure[1][known], kind, names),
+            _scatter(sure[0][known], sure[1][known], kind, names, int((~known).sum())),
         )
     ]
 
@@ -115,7 +115,7 @@ def thinned(count: int, most: int = MOST_POINTS) -> NDArray[np.intp]:
     return np.arange(count) if count <= most else np.linspace(0, count - 1, most).round().astype(np.intp)
 
 
-def _scatter(first: Any, second: Any, kind: Any, names: list[str]) -> Element:
+def _scatter(first: Any, second: Any, kind: Any, names: list[str], not_scored: int) -> Element:
     chart = Chart(
         "Confidence of A against that of B",
         Axis("confidence of A", 0, 1, percent=True),
@@ -129,6 +129,7 @@ def _scatter(first: Any, second: Any, kind: Any, names: list[str]) -> Element:
         tips = [f"{names[i]}: {first[i]:.0%} in A, {second[i]:.0%} in B, {label}" for i in places.tolist()]
         chart.points(first[places].tolist(), second[places].tolist(), label, number, tips=tips)
     some = f" {drawn.sum():,} of {len(first):,} questions are drawn." if not drawn.all() else ""
+    some += f" {counted(not_scored, 'question')} not scored by both: left out." if not_scored else ""
     return chart.figure(
         "Each mark is a question. Above the dashed line B is surer than A; marks far from it are questions on which "
         f"the two see things differently.{some}",

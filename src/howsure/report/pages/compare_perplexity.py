@@ -13,6 +13,7 @@ from howsure.report.pages.compare_mcq import thinned
 from howsure.report.pages.compare_parts import Change, around_zero, paired_table
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
+from howsure.report.pages.parts import SHOWN_ROWS
 from howsure.report.pages.perplexity_plots import short_name
 from howsure.report.perplexity import rows_of
 from howsure.report.text import counted
@@ -47,10 +48,21 @@ def _plots(found: dict[str, Any]) -> list[Node]:
     ]
     if len(known) > 1:
         each = [Change(short_name(one["document"]), one["difference"], None, None) for one in ranked]
-        plots.append(around_zero("Document by document", "The largest differences first.", _BITS, each, _signed))
+        caption = f"The largest differences first.{_left_out(documents, known)}"
+        plots.append(around_zero("Document by document", caption, _BITS, each, _signed))
     if len(known) > 2:
         plots.append(_scatter(known))
     return plots
+
+
+def _left_out(documents: list[dict[str, Any]], known: list[dict[str, Any]]) -> str:
+    """The documents that have no difference, counted."""
+    count = len(documents) - len(known)
+    if not count:
+        return ""
+    return (
+        f" {count:,} of {counted(len(documents), 'document')} are not drawn: A or B gives part of them probability 0."
+    )
 
 
 def _signed(value: float) -> str:
@@ -58,7 +70,8 @@ def _signed(value: float) -> str:
 
 
 def _scatter(documents: list[dict[str, Any]]) -> Node:
-    shown = [documents[place] for place in thinned(len(documents)).tolist()]
+    shown = [documents[place] for place in thinned(len(documents), SHOWN_ROWS).tolist()]
+    some = f" {len(shown):,} of {len(documents):,} are drawn." if len(shown) < len(documents) else ""
     first, second = ([one[f"bits_per_byte_{side}"] for one in shown] for side in "ab")
     high = max([*first, *second]) * 1.05 or 1.0
     chart = Chart("A against B", Axis("bits per byte of A", 0, high), Axis("bits per byte of B", 0, high)).diagonal()
@@ -66,7 +79,7 @@ def _scatter(documents: list[dict[str, Any]]) -> Node:
     tips = [f"{name}: {x:.3f} in A, {y:.3f} in B" for name, x, y in rows]
     chart.points(first, second, tips=tips)
     return chart.figure(
-        "Each mark is a document; below the dashed line B needs fewer bits for it than A.",
+        f"Each mark is a document; below the dashed line B needs fewer bits for it than A.{some}",
         ["document", "A", "B"],
         rows,
     )

@@ -18,6 +18,7 @@ from howsure.report.pages.perplexity_blocks import Stretches, begin_bytes, stret
 from howsure.report.pages.perplexity_plots import by_block, by_document, by_unit, convergence
 from howsure.report.pages.plain import as_written
 from howsure.report.pages.tokens import legend, readable_shades_of, shaded
+from howsure.report.text import counted
 from howsure.runs import Sample
 from howsure.studies.perplexity.sums import perplexity_of
 
@@ -86,10 +87,9 @@ def picks(material: Material, most: int) -> Picks | None:
     hardest = np.lexsort((found.begin_byte, -found.impossible / found.bytes, -bits))
     easiest = np.lexsort((found.begin_byte, bits))
     easiest = easiest[np.isfinite(bits[easiest])]
-    sides = [_chosen(order, found, material, most) for order in (hardest, easiest)]
-    if len(bits) == 1:
-        sides[1] = []
-    cards = [[_card(material, found, place) for place in side] for side in sides]
+    hard = _chosen(hardest, found, material, most)
+    easy = _chosen(easiest[~np.isin(easiest, hard)], found, material, most)  # no stretch is both
+    cards = [[_card(material, found, place) for place in side] for side in (hard, easy)]
     return Picks(
         cards[0],
         cards[1],
@@ -121,22 +121,28 @@ def _chosen(order: Any, found: Stretches, material: Material, most: int) -> list
 def _card(material: Material, found: Stretches, place: int) -> Card:
     at = int(found.row[place])
     sample = material.sample(at)
-    begin, count = int(found.begin_byte[place]), int(found.bytes[place])
     impossible = int(found.impossible[place])
     bits = float(found.bits_per_byte[place])
-    verdict = f"{impossible:,} impossible" if impossible else f"{bits:.2f} bits per byte"
+    verdict = f"{counted(impossible, 'token')} of probability 0" if impossible else f"{bits:.2f} bits per byte"
     body: list[Node] = [
-        _excerpt(sample, int(found.place[place])),
-        h.p(class_="quiet")[f"bytes {begin:,} to {begin + count:,}"],
+        _excerpt(sample, int(found.place[place]), int(found.bytes[place])),
+        h.p(class_="quiet")[_where(float(found.begin_byte[place]), int(found.bytes[place]))],
     ]
     return Card(material.table.keys[at], _file_name(sample.result["document"]), verdict, None, body)
 
 
-def _excerpt(sample: Sample, place: int) -> Element:
+def _where(begin: float, count: int) -> str:
+    if np.isnan(begin):
+        return f"{count:,} bytes, after a passage that is missing"
+    return f"bytes {int(begin):,} to {int(begin) + count:,}"
+
+
+def _excerpt(sample: Sample, place: int, byte_count: int) -> Element:
     kept = sample.evidence.get("excerpts")
     if not kept:
         return h.p(class_="quiet")[_NOT_KEPT]
-    return h.p(class_="said", dir="auto")[f"{words(kept[place].strip(), 200)} …"]
+    more = " …" if len(kept[place].encode("utf-8", "replace")) < byte_count else ""
+    return h.p(class_="said", dir="auto")[f"{words(kept[place].strip(), 200)}{more}"]
 
 
 def _file_name(document: str) -> str:

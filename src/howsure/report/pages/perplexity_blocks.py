@@ -20,11 +20,12 @@ LEAST_BYTES = 128
 
 
 class Stretches(NamedTuple):
-    """Every block of every passage: the row that it is in, its place there, the byte at which it begins."""
+    """Every block of every passage: the row that it is in, its place there, the byte at which it begins (NaN where a
+    passage before it is missing)."""
 
     row: Ints
     place: Ints
-    begin_byte: Ints
+    begin_byte: Floats
     bytes: Floats
     nats: Floats
     impossible: Floats
@@ -71,7 +72,7 @@ def stretches(table: Table) -> Stretches:
     places = np.concatenate([np.arange(count) for count in counts]) if counts else np.empty(0, dtype=np.int64)
     within = [np.cumsum(table.values("_bytes")[row]) - table.values("_bytes")[row] for row in rows]
     begin = np.repeat([begins[row] for row in rows], counts) + (np.concatenate(within) if within else 0.0)
-    found = Stretches(np.repeat(rows, counts).astype(np.int64), places, begin.astype(np.int64), *columns)
+    found = Stretches(np.repeat(rows, counts).astype(np.int64), places, begin, *columns)
     long = found.bytes >= np.maximum(LEAST_BYTES, _longest_beside(found, table) / 4)
     wanted = long if long.any() else found.bytes > 0
     return Stretches._make(column[wanted] for column in found)

@@ -44,10 +44,9 @@ def by_document(summary: dict[str, Any]) -> Section | None:
         level=None if whole is None else (whole, "all"),
     )
     left_out = summary["documents_left_out"]
-    more = f" {left_out:,} more are in documents.csv." if left_out else ""
-    return Section(
-        "Which texts surprise the model", f"The hardest first. Fewer bits: the model expected more of it.{more}", figure
-    )
+    of_those = f" of the first {len(listed):,} documents; {left_out:,} more are in documents.csv" if left_out else ""
+    lead = f"The hardest first{of_those}. Fewer bits: the model expected more of it."
+    return Section("Which texts surprise the model", lead, figure)
 
 
 def _hardness(entry: dict[str, Any]) -> float:
@@ -141,7 +140,8 @@ def by_block(blocks: dict[str, Any], begin: int | None) -> Section:
     one = Along("", True, sums)
     ends = one.ends_byte + (begin or 0)
     starts = ends - sums["bytes"]
-    chart = Chart("Bits per byte along the passage", Axis("byte of the document", float(starts[0])), Axis(_BITS, 0))
+    what = "passage" if begin is None else "document"
+    chart = Chart("Bits per byte along the passage", Axis(f"byte of the {what}", float(starts[0])), Axis(_BITS, 0))
     chart.bars(starts.tolist(), ends.tolist(), one.each_bits, "", 0, tips=_tips(starts, ends, one.each_bits))
     counts = [sums[name].astype(int).tolist() for name in ("tokens", "words", "impossible")]
     return Section(

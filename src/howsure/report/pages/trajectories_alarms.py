@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import htpy as h
@@ -13,7 +14,7 @@ from howsure.report.pages.chart import MOST_SERIES, Chart
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
 from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import number, table, words
+from howsure.report.pages.parts import SHOWN_ROWS, number, table, words
 from howsure.report.pages.sureness import histogram_by_outcome
 from howsure.report.pages.trajectories_groups import DETECTORS, Group, alarms_of, leading_detector
 from howsure.report.text import counted, percent
@@ -139,7 +140,9 @@ def interventions(group: Group, title: str) -> Section | None:
 def _saved(found: dict[str, Any]) -> Element:
     chart = Chart("What stepping in would save", Axis("interventions", 0), Axis("failures avoided, expected", 0))
     rows: list[tuple[Any, ...]] = []
-    for series, (name, curve) in enumerate(list(found["curves"].items())[:MOST_SERIES]):
+    drawn = list(found["curves"].items())[:MOST_SERIES]
+    for series, (name, points) in enumerate(drawn):
+        curve = _some(points, SHOWN_ROWS // len(drawn) - 1)
         spent = [0, *(point["interventions"] for point in curve)]
         avoided = [0, *(point["failures_avoided"] for point in curve)]
         by_chance = [0, *(point["random_failures_avoided"] for point in curve)]
@@ -160,6 +163,14 @@ def _saved(found: dict[str, Any]) -> Element:
         ["policy", "interventions", "failures avoided", "at random"],
         rows,
     )
+
+
+def _some(points: Sequence[Any], most: int) -> list[Any]:
+    """Points along a curve, its ends among them, so few that the table below the plot has them all."""
+    return [
+        points[place]
+        for place in np.unique(np.linspace(0, len(points) - 1, min(most, len(points))).round()).astype(int)
+    ]
 
 
 def _at_the_alarms(chart: Chart, found: dict[str, Any], name: str, series: int) -> None:
