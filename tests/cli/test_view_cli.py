@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from howsure.errors import InputError
+from howsure.report.viewer import serve
 from report.viewer.asking import write_run
 
 pytestmark = pytest.mark.long
@@ -114,7 +116,14 @@ def test_other_machines_need_a_token(tmp_path: Path, free_port: int) -> None:
 
 def test_what_cannot_be_served_is_one_sentence(tmp_path: Path) -> None:
     assert "nothing is not a folder" in refused(tmp_path / "nothing")
-    assert "on 192.0.2.1" in refused(tmp_path, "--host", "192.0.2.1", "--token", "x" * 16)  # no address of ours
+    said = refused(tmp_path, "--host", "192.0.2.1", "--token", "x" * 16)
+    assert "--host 192.0.2.1 is no address of this machine" in said
+    with pytest.raises(InputError, match="--host is empty"):
+        serve.checked_host("")
+
+
+def test_an_address_of_the_sixth_version_is_one_that_can_be_opened() -> None:
+    assert serve.Address(serve.checked_host("[::1]"), 8765, None).url == "http://[::1]:8765/"
 
 
 def test_a_dry_run_serves_nothing(tmp_path: Path) -> None:

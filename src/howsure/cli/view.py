@@ -41,6 +41,7 @@ def view(
     from howsure.runs import find_runs
 
     server.check_installed()
+    host = server.checked_host(host)
     asked = server.checked_token(host, token)
     found = len(find_runs(folder))
     if dry_run:

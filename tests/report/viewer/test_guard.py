@@ -108,6 +108,13 @@ def test_a_token_given_once_becomes_a_cookie(folder: Path) -> None:
     assert Browser(folder, token=TOKEN + "2").get("/", cookie=given).status == 401
 
 
+@pytest.mark.parametrize("others", ['ui={"dark":1}', "a b=c", "flag", "caf\u00e9=1"])
+def test_cookies_of_other_programs_on_this_machine_do_no_harm(others: str, folder: Path) -> None:
+    browser = Browser(folder, token=TOKEN)
+    given = browser.get(f"/?token={TOKEN}").headers["set-cookie"].partition(";")[0]
+    assert browser.get("/", cookie=f"{others}; {given}").status == 200
+
+
 def test_the_way_from_the_token_leads_to_no_other_server(folder: Path) -> None:
     answer = Browser(folder, token=TOKEN).get(f"//evil.example/x?token={TOKEN}")
     assert answer.headers["location"] == "/evil.example/x"

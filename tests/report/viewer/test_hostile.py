@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,3 +131,26 @@ def test_addresses_made_to_do_harm(tmp_path: Path) -> None:
         assert answer.status in (200, 404), address
         assert_harmless(re.sub(' value="[^"]*"', "", answer.text), address)  # what was typed stays as it was
     assert browser.get("/run?" + "&".join(["x=1"] * 300)).status == 400
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_in_place_of_the_samples_keeps_nobody_waiting(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", FOUR, finished=False)
+    (tmp_path / "run" / "samples.jsonl").unlink()
+    os.mkfifo(tmp_path / "run" / "samples.jsonl")
+    found: list[Any] = []
+    looking = threading.Thread(target=lambda: found.append(Browser(tmp_path).get("/")), daemon=True)
+    looking.start()
+    looking.join(10)
+    assert found, "the list of runs waits for the pipe"
+    assert "0 of 4 samples so far" in found[0].text
+
+
+def test_hidden_pictures_are_not_shown(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", FOUR)
+    (run / ".cache").mkdir()
+    for name in ("seen.png", ".hidden.png", ".cache/x.png"):
+        (run / name).write_bytes(b"png")
+    browser = Browser(tmp_path)
+    statuses = [browser.get(f"/picture?path=run&name={n}").status for n in ("seen.png", ".hidden.png", ".cache/x.png")]
+    assert statuses == [200, 404, 404]

@@ -185,7 +185,7 @@ def _whole_lines(file: BinaryIO, most_bytes: int) -> bytes:
 
 
 def file_within(folder: Path, name: str) -> Path | None:
-    """A file of the folder by its name, None for one that is not there or that lies outside, by whatever way."""
+    """A file of the folder by its name, None for one that is not there, is hidden, or lies outside, by whatever way."""
     if not name or "\0" in name:
         return None
     root = folder.resolve()
@@ -193,7 +193,9 @@ def file_within(folder: Path, name: str) -> Path | None:
         path = (root / name).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         return None
-    return path if path.is_file() and path.is_relative_to(root) else None
+    if not path.is_file() or not path.is_relative_to(root):
+        return None
+    return None if any(part.startswith(".") for part in path.relative_to(root).parts) else path
 
 
 def picture_within(folder: Path, name: str) -> Path | None:

@@ -12,10 +12,10 @@ import hmac
 import ipaddress
 import re
 import socket
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -92,7 +92,7 @@ class Guard:
             answer = RedirectResponse(_own_path(scope["path"]) + (f"?{rest}" if rest else ""), status_code=303)
             answer.set_cookie(self._cookie, str(self._pass), httponly=True, samesite="strict", path="/")
             return answer
-        if self._pass is not None and _same(_cookies(headers).get(self._cookie, ""), self._pass):
+        if self._pass is not None and _same(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""), self._pass):
             return None
         return _said(401, "This viewer asks for its token: open the address that `howsure view` printed.")
 
@@ -125,13 +125,6 @@ def _is_number(name: str) -> bool:
 def _own_path(path: str) -> str:
     """Without leading slashes beyond the first, which would name another server."""
     return "/" + path.lstrip("/\\")
-
-
-def _cookies(headers: Headers) -> dict[str, str]:
-    try:
-        return {name: morsel.value for name, morsel in SimpleCookie(headers.get("cookie", "")).items()}
-    except CookieError:
-        return {}
 
 
 def _digest(token: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,6 +91,8 @@ class Listing:
         try:
             inode, end, lines = self._lines.get(path, (0, 0, 0))
             found = path.stat()
+            if not stat.S_ISREG(found.st_mode):
+                return 0  # reading a pipe would wait for ever
             if found.st_ino != inode or found.st_size < end:
                 end = lines = 0
             with path.open("rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 import socket
 from pathlib import Path
@@ -38,6 +39,14 @@ def check_installed() -> None:
         raise MissingExtra("the viewer", "web", error.name or "starlette") from error
 
 
+def checked_host(host: str) -> str:
+    """The address to listen on, without the brackets that IPv6 has in a browser."""
+    plain = host.strip().removeprefix("[").removesuffix("]")
+    if not plain:
+        raise InputError("--host is empty: name an address of this machine, such as 127.0.0.1, or leave it out")
+    return plain
+
+
 def checked_token(host: str, token: str | None) -> str | None:
     """The token to ask for, None where only this machine can reach the viewer and none was wanted."""
     from howsure.report.viewer.guard import is_loopback
@@ -68,11 +77,13 @@ def listen(host: str, port: int | None) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((host.strip("[]"), one))
+            listener.bind((host, one))
             listener.listen(128)  # now, since two may bind to one port before either listens
         except (OSError, OverflowError) as error:
             listener.close()
             failure = error if isinstance(error, OSError) else OSError(str(error))
+            if isinstance(error, socket.gaierror) or failure.errno == errno.EADDRNOTAVAIL:
+                raise InputError(f"--host {host} is no address of this machine ({failure.strerror})") from error
         else:
             return listener
     what = f"port {port} is not to be had" if port is not None else f"no port from {PORT} on is free"
