@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import htpy as h
 import msgspec
 import pytest
 
 import browser as chrome
+from howsure.report.pages.pictures import missing
+from howsure.report.pages.shell import standalone
 from howsure.runs import Identity, Run, RunWriter
 from howsure.studies.mcq.judge import judge
 from runs_to_look_at import STUDIES, make_hostile, make_runs
@@ -222,6 +225,16 @@ def test_reports_alone(opened: Any, runs: Path, study: str, scheme: str) -> None
         watched.keep(f"{study}-report-{scheme}", whole=True)
         assert watched.problems == []
         assert {urlsplit(url).scheme for url in watched.requests} <= {"file", "data"}
+
+
+def test_a_long_word_does_not_make_a_narrow_page_wider(watched: chrome.Watched, tmp_path: Path) -> None:
+    path = "/a/folder/whose/name/goes/on/" + "and-on" * 30
+    (tmp_path / "page.html").write_text(
+        standalone("long", [h.main[missing({"image_path": path}), h.p[path], h.h2[path]]])
+    )
+    watched.page.set_viewport_size({"width": 390, "height": 800})
+    watched.page.goto((tmp_path / "page.html").as_uri())
+    assert not watched.is_too_wide()
 
 
 def test_a_report_on_paper(opened: Any, runs: Path) -> None:
