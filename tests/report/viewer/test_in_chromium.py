@@ -142,6 +142,18 @@ def test_filters_narrow_the_table_and_can_be_shared(watched: chrome.Watched, add
     until(watched, "document.querySelector('.count').textContent.startsWith('60')")
 
 
+def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(watched: chrome.Watched, address: str) -> None:
+    page = watched.page
+    page.goto(f"{address}/run?path=mcq/before")
+    page.route("**/table?*", lambda route: (time.sleep(0.15), route.continue_()))
+    page.locator("[id='f.correct']").select_option("no")
+    page.locator("[id='f.confidence']").fill(">0.5")
+    page.locator("#q").focus()
+    until(watched, "location.search.includes('0.5') && !document.querySelector('[aria-busy]')")
+    assert page.locator("[id='f.confidence']").input_value() == ">0.5"
+    assert all(float(text) > 0.5 for text in column(watched, "confidence"))
+
+
 def test_a_token_tells_its_probability_and_alternatives(watched: chrome.Watched, address: str) -> None:
     page = watched.page
     page.goto(f"{address}/sample?path=trust&key=e0001-s0001")

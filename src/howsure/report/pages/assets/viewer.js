@@ -35,11 +35,16 @@ const swap = (fetched) => keeping(() => {
   }
 });
 
-// The inputs show what the address says, except the one that somebody is typing in.
-const fill = (fetched) => {
-  for (const other of fetched.querySelectorAll("#q, tr.filters input, tr.filters select")) {
+const INPUTS = "#q, tr.filters input, tr.filters select";
+const written = () => new Map([...document.querySelectorAll(INPUTS)].map((one) => [one.id, one.value]));
+
+// The inputs show what the address says, except the one that somebody is typing in, and those that were changed since
+// the question was asked: what was typed meanwhile is about to be asked for.
+const fill = (fetched, before) => {
+  for (const other of fetched.querySelectorAll(INPUTS)) {
     const here = document.getElementById(other.id);
     if (!here || here === document.activeElement && here.matches("input")) continue;
+    if (before.has(here.id) && before.get(here.id) !== here.value) continue;
     if (here.matches("select")) here.replaceChildren(...[...other.options].map((one) => one.cloneNode(true)));
     here.value = other.value;
   }
@@ -59,7 +64,7 @@ const get = async (address, signal) => {
 let asking = null;
 const showTable = async (everything = false) => {
   asking?.abort();
-  const mine = asking = new AbortController();
+  const mine = asking = new AbortController(), before = written();
   const region = document.getElementById("grid");
   region?.setAttribute("aria-busy", "true");
   try {
@@ -67,7 +72,7 @@ const showTable = async (everything = false) => {
     const fetched = parsed(await answer.text());
     if (mine !== asking) return;
     if (!fetched.getElementById("grid")) throw new Error(fetched.body.textContent.trim().slice(0, 300));
-    fill(fetched);
+    fill(fetched, before);
     swap(fetched);
     if (everything) Object.assign(main.dataset, { ...fetched.getElementById("main").dataset });
     say("");
@@ -106,7 +111,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[data-in-place]");
   if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   event.preventDefault();
-  if (link.id === "clear") for (const input of document.querySelectorAll("#q, tr.filters input, tr.filters select")) input.value = "";
+  if (link.id === "clear") for (const input of document.querySelectorAll(INPUTS)) input.value = "";
   go(link.getAttribute("href").split("#")[0]).then(() => {
     if (link.id.startsWith("page.")) document.getElementById("grid")?.scrollIntoView({ block: "start" });
   });
