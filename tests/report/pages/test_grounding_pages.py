@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import htpy as h
+import numpy as np
 import pytest
 from PIL import Image
 
 from howsure.models.images import inspect_picture
 from howsure.report.pages import grounding as pages
-from howsure.report.pages import grounding_screen
+from howsure.report.pages import grounding_plots, grounding_screen
 from howsure.report.pages.contract import Picks
 from howsure.report.pages.grounding_screen import shown_size
 from howsure.report.pages.grounding_words import came_of_it, direction, in_words
@@ -433,3 +434,28 @@ def test_a_model_that_only_clicks_has_no_prompt_and_writes_nothing(tmp_path: Pat
     assert found["How it was asked"].lead == "The model clicks by itself: there is no prompt around it."
     assert found["The answer"].lead == "The model clicks and writes nothing."
     assert "exact" in text_of(found["The answer"].body)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 0.3, 7.0, 14.0, 140.0, 141.3, 1414.9])
+@pytest.mark.parametrize("farthest", [0.0, 20.0, 333.3, 5000.0])
+def test_no_bar_lies_on_both_sides_of_delta(delta: float, farthest: float) -> None:
+    edges = grounding_plots._edges(farthest, delta)
+    assert delta in edges
+    assert (np.diff(edges) > 0).all()
+    assert 2 <= len(edges) <= 60, "a small δ does not make thousands of bars"
+    assert edges[-1] >= min(farthest, grounding_plots.ACROSS)
+    offs = np.array([0.0, delta, min(np.nextafter(delta, 2000.0), edges[-1]), 1e9])
+    counts = grounding_plots._counts(offs, edges)
+    assert counts.sum() == 4
+    within = int(np.flatnonzero(edges == delta)[0])
+    assert counts[:within].sum() == (2 if delta and delta < edges[-1] else 4 if delta else 0)
+
+
+def test_a_click_that_is_off_by_delta_is_drawn_within_it(tmp_path: Path) -> None:
+    clicks = [(500.0 + DELTA, 500.0), (500.0, 500.0 - DELTA), (500.0, 500.5 + DELTA)]
+    made = material_of(tmp_path / "run", [answered(f"s{i}", i, about(), click) for i, click in enumerate(clicks)])
+    page = re.sub(r"<[^>]+>", " ", text_of(grounding_plots.how_far(made).body))
+    assert re.search(rf"to {DELTA:g}: 2 hits, 0 missed", page)
+    assert "the dashed line" in page
+    made.run.manifest.identity.options["delta"] = 3000.0
+    assert "the dashed line" not in text_of(grounding_plots.how_far(made).body), "there is none"

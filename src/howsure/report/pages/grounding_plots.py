@@ -53,20 +53,30 @@ def how_far(material: Material) -> Section:
     if not known.any():
         return Section("How far off", without, h.p(class_="quiet")["No answer has a distance."])
     edges = _edges(float(off[known].max()), delta)
-    drawn = np.minimum(off, edges[-1])
-    good = np.histogram(drawn[known & (hit == 1)], edges)[0]
-    bad = np.histogram(drawn[known & (hit == 0)], edges)[0]
+    good, bad = (_counts(off[known & (hit == outcome)], edges) for outcome in (1, 0))
     beyond = int((off[known] > edges[-1]).sum())
     return Section("How far off", without, h.div(class_="plots")[_histogram(edges, good, bad, delta, beyond)])
 
 
 def _edges(farthest: float, delta: float | None) -> Any:
-    """Bars of one width, none of them on both sides of δ; what lies off the screen is in the last."""
+    """Bars of one width, none of them on both sides of δ; what lies off the screen is in the last.
+
+    Before a δ that is smaller than a bar there is a narrow one, or there would be thousands.
+    """
     end = min(max(farthest, delta or 0.0, 1.0), ACROSS)
     width = end / BARS
-    if delta and delta <= end:
-        width = delta / max(1, round(delta / width))
-    return np.arange(0, int(np.ceil(end / width - 1e-9)) + 1) * width
+    if not delta or delta > end:
+        return np.arange(BARS + 1) * width
+    parts = int(delta / width)
+    before = np.linspace(0.0, delta, max(1, parts) + 1)  # ends in δ to the last digit, which decides who is within
+    width = delta / parts if parts else width
+    return np.concatenate([before, delta + np.arange(1, int(np.ceil((end - delta) / width - 1e-9)) + 1) * width])
+
+
+def _counts(values: Any, edges: Any) -> Any:
+    """How many lie in each bar, its right end with it: what is off by δ is within δ."""
+    places = np.searchsorted(edges, np.minimum(values, edges[-1]), side="left") - 1
+    return np.bincount(np.maximum(places, 0), minlength=len(edges) - 1)
 
 
 def _histogram(edges: Any, good: Any, bad: Any, delta: float | None, beyond: int) -> Node:
@@ -87,11 +97,14 @@ def _histogram(edges: Any, good: Any, bad: Any, delta: float | None, beyond: int
     chart.bars(lefts, rights, top, "missed", 1, bottoms=floor, tips=tips)
     if delta is not None and delta <= edges[-1]:
         chart.upright(delta, f"δ = {delta:g}")
+        within = "one within δ, the dashed line"
+    else:
+        within = "one within δ"
     more = f" The last bar also holds {counted(beyond, 'click')} farther off than the screen is long." if beyond else ""
     return chart.figure(
         "0 is a click in the very middle, 1000 one that is off by the whole width or height. Where the data has boxes "
-        "or outlines, a hit is a click inside of them, near or not; where it has points, one within δ, the dashed line."
-        f"{more}",
+        "or outlines, a hit is a click inside of them, near or not; where it has points, "
+        f"{within}.{more}",
         ["from", "to", "hits", "misses"],
         list(zip(lefts, rights, hits, misses, strict=True)),
     )
