@@ -9,13 +9,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import howsure
 from howsure import wiring
 from howsure.errors import InputError, ReportNotWritten
+from howsure.report.pages import report
 from howsure.report.pages.figures import meaning_of
 from howsure.report.pages.report import MOST_BYTES, chosen_runs, report_of, write_report, write_report_of
 from runs_to_look_at import ATTACKS, STUDIES, make_hostile, make_mcq, make_runs
+from studies.on_paper import OnPaper, write
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,35 @@ def test_every_headline_figure_is_explained_and_the_longest_name_decides(runs: P
     assert [name for name in names if meaning_of(name) is None] == []
     assert meaning_of("accuracy within 140") != meaning_of("accuracy")
     assert meaning_of("anything else") is None
+
+
+def test_runs_for_which_a_report_has_no_room_are_there_in_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_mcq(tmp_path / "run", tmp_path, 0)
+    alone = len(report_of([tmp_path / "run"]))
+    most = report.SHELL_BYTES + 5 * report.SHORT_BYTES + alone
+    monkeypatch.setattr(report, "MOST_BYTES", most)
+    html = report_of([tmp_path / "run"] * 6)
+    assert len(html.encode()) < most
+    assert html.count("<h1>mcq: ") == html.count("those that could be measured") == 6, "every run has its figures"
+    assert 1 <= html.count('id="run-') < 6, "and as many as there is room for have their samples"
+    assert html.count("Samples and plots of this run are left out") == 6 - html.count(
+        "<strong>By how much does the best"
+    )
+
+
+def test_pictures_go_first_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Image.effect_noise((400, 400), 90).save(tmp_path / "a.png")
+    line = {"id": "q", "question": "?", "choices": ["x", "y"], "answer_index": 0, "image_path": str(tmp_path / "a.png")}
+    model = OnPaper({" x": -1.0, " y": -2.0}, images=True)
+    howsure.mcq(write(tmp_path / "q.jsonl", line), model, out=tmp_path / "run")
+    with_it = report_of([tmp_path / "run"])
+    assert "data:image/jpeg" in with_it
+    monkeypatch.setattr(report, "MOST_BYTES", report.SHELL_BYTES + 30_000)
+    without = report_of([tmp_path / "run"])
+    assert "data:image/jpeg" not in without
+    assert "By how much does the best choice win?" in without
 
 
 @pytest.mark.parametrize("study", STUDIES)

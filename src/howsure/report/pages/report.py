@@ -9,6 +9,7 @@ from typing import Any
 
 import htpy as h
 from htpy import Element, Node
+from markupsafe import Markup
 
 from howsure._version import __version__
 from howsure.errors import InputError
@@ -23,6 +24,10 @@ from howsure.runs.folder import MANIFEST
 NAME = "report.html"
 MOST_BYTES = 6_000_000
 PICTURE_BYTES = 4_500_000
+SHELL_BYTES = 200_000
+"""More than styles, script and all that stands around the runs."""
+SHORT_BYTES = 20_000
+"""Kept free for each run that is still to come, which at least its figures need."""
 PICKS = 5
 MOST_RUNS = 20
 
@@ -65,11 +70,41 @@ def report_of(folders: Sequence[RunFolder]) -> str:
     share = PICTURE_BYTES // max(len(folders), 1)
     materials = [Material(folder, Embedded(Path(folder), share)) for folder in folders]
     title = " and ".join(title_of(one) for one in materials[:2]) + (" and more" if len(materials) > 2 else "")
-    both = compared(*materials) if len(materials) == 2 else None
+    room = MOST_BYTES - SHELL_BYTES
+    both = _made(compared(*materials)) if len(materials) == 2 else None
     names = ("A: ", "B: ") if both else ("",) * len(materials)
     anchors = [""] if len(materials) == 1 else [f"run-{place}-" for place in range(1, len(materials) + 1)]
-    runs = [whole(*each) for each in zip(materials, names, anchors, strict=True)]
+    runs: list[Markup] = []
+    for place, each in enumerate(zip(materials, names, anchors, strict=True)):
+        used = sum(_bytes(made) for made in (both or Markup(), *runs))
+        runs.append(_fitted(*each, room - used - SHORT_BYTES * (len(materials) - place - 1)))
     return standalone(title, [h.main[both, runs], footer()])
+
+
+def _fitted(material: Material, name: str, anchors: str, room_bytes: int) -> Markup:
+    """All of a run; without pictures, or in short, where the file would grow too large."""
+    made = _made(whole(material, name, anchors))
+    if _bytes(made) > room_bytes and 'src="data:' in made:
+        made = _made(whole(material.linked(Embedded(material.folder, 0)), name, anchors))
+    return made if _bytes(made) <= room_bytes else _made(_in_short(material, name))
+
+
+def _made(element: Element) -> Markup:
+    """Written by htpy, which has escaped what came from outside."""
+    return Markup(str(element))
+
+
+def _bytes(made: Markup) -> int:
+    return len(made.encode("utf-8", "replace"))
+
+
+def _in_short(material: Material, name: str) -> Element:
+    """The figures of a run alone."""
+    why = (
+        f"Samples and plots of this run are left out, since the file would be larger than {MOST_BYTES // 10**6} MB: "
+        "the report in its own folder has them, and so has `howsure view`."
+    )
+    return h.article(class_="run")[header(material, name), overview(material), notice(why)]
 
 
 def compared(a: Material, b: Material) -> Element:
