@@ -110,7 +110,7 @@ def test_a_file_that_was_written_anew_is_read_anew(in_place: bool, tmp_path: Pat
         path.unlink()
         path.write_bytes(b"".join(other))
     material.refresh()
-    assert material.table.keys == ["new-0", "new-1", "new-2"] * 2
+    assert material.table.values("id") == ["new-0", "new-1", "new-2"] * 2
     path.unlink()
     material.refresh()
     assert len(material.table) == 0

@@ -8,9 +8,12 @@ import os
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from filelock import FileLock
 
+from howsure.errors import RunDamaged
+from howsure.report.pages.material import Embedded, Material
 from howsure.runs import Run, RunWriter
 from howsure.runs.files import to_json
 from howsure.studies.mcq.judge import judge
@@ -196,6 +199,23 @@ def test_a_sample_knows_its_neighbours_in_the_order_that_was_asked_for(folder: P
     assert "/sample?path=one&f.confidence=known&sort=-confidence&key=q-0" in found
     assert "/sample?path=one&f.confidence=known&sort=-confidence&key=q-1" in found
     assert "/run?path=one&f.confidence=known&sort=-confidence#table" in found
+
+
+def test_samples_with_one_name_have_a_page_each(tmp_path: Path) -> None:
+    write_run(tmp_path / "one", [FOUR[0], FOUR[1], msgspec.structs.replace(FOUR[3], id="q-0")])
+    browser = Browser(tmp_path)
+    pages = [browser.get(address) for address in links(browser.get("/table?path=one").text) if "/sample" in address]
+    assert ["Question number 0?" in page.text for page in pages] == [True, False, False]
+    assert [re.search("([0-9]) of 3 of all", page.text)[1] for page in pages] == ["1", "2", "3"]
+
+
+def test_a_sample_is_never_shown_under_the_name_of_another(folder: Path) -> None:
+    material = Material(folder / "one", Embedded(folder, 0))
+    path = folder / "one" / "samples.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"q-0", b"q-9"))
+    assert material.sample(1).id == "q-1"
+    with pytest.raises(RunDamaged, match="written anew while it was read"):
+        material.sample(0)
 
 
 def test_the_way_back_leads_to_the_page_of_the_table_that_the_sample_is_on(tmp_path: Path) -> None:

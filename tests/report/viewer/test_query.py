@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.report.pages.columns import Column, Place, Table
+from howsure.report.pages.parts import number
+from howsure.report.viewer.address import address, fields_of, query_of
 from howsure.report.viewer.query import MOST_CHOICES, Finder, Query
 
 COLUMNS = (
@@ -71,6 +73,9 @@ CONDITIONS: dict[tuple[str, str], Any] = {
     ("size", "≥-1e0"): lambda value: value is not None and value >= -1,
     ("size", "-0.2..0.8"): lambda value: value is not None and -0.2 <= value <= 0.8,
     ("size", "-2 .. -1"): lambda value: value is not None and -2 <= value <= -1,
+    ("size", "> −0.5"): lambda value: value is not None and value > -0.5,
+    ("size", "..1"): lambda value: value is not None and value <= 1,
+    ("size", "1 .."): lambda value: value is not None and value >= 1,
     ("size", "2"): lambda value: value is not None and abs(value - 2) <= 0.005,
     ("size", "!= 2"): lambda value: value is not None and abs(value - 2) > 0.005,
     ("size", "missing"): lambda value: value is None,
@@ -128,6 +133,8 @@ PLAIN_ROWS: list[dict[str, Any]] = [
         ("size", "> ", "is no condition on a number"),
         ("size", "nan", "is no condition on a number"),
         ("size", "inf", "is no condition on a number"),
+        ("size", "..", "is no condition on a number"),
+        ("size", "0,500", "is no condition on a number"),
         ("size", "0.8..0.2", "runs backwards"),
         ("size", "1" * 2000, "may have 1,000 characters"),
         ("right", "perhaps", "right: «perhaps» is not one of yes, no, missing, known"),
@@ -151,6 +158,19 @@ def test_sorting_by_a_column_that_is_not_there_is_told() -> None:
 def test_a_huge_exponent_is_a_number_like_any_other() -> None:
     assert found(PLAIN_ROWS, Query(filters=(("size", "<1e999"),))) == [0]
     assert found(PLAIN_ROWS, Query(filters=(("size", ">1e999"),))) == []
+
+
+@pytest.mark.parametrize(("value", "shown"), [(1234567.8, "1,234,567.80"), (12_345_678, "1.235e+07"), (-2e9, "-2e+09")])
+def test_a_large_number_is_found_as_it_is_shown(value: float, shown: str) -> None:
+    assert number(value, 2) == shown
+    assert found([{"size": value, "_index": 0}, {"size": 1, "_index": 1}], Query(filters=(("size", shown),))) == [0]
+
+
+def test_every_word_that_is_offered_is_found() -> None:
+    finder = Finder(table_of([{"group": word, "_index": 0} for word in (" padded ", "padded", "\ttab", " ", "")]))
+    for word in finder.choices("group") or ():
+        asked = query_of(fields_of(address("", [("f.group", f"={word}")])[1:].encode()))
+        assert [finder.table.values("group")[row] for row in finder.find(asked).rows] != [], word
 
 
 def test_columns_without_any_value_are_not_shown() -> None:

@@ -85,6 +85,8 @@ class Table:
             values.extend(found if column is None else self._clean(found, column.kind))
         for sample_id, place, _ in rows:
             key = key_of(sample_id)
+            if key in self._rows:
+                key = again_key(sample_id, len(self.keys))
             self._rows[key] = len(self.keys)
             self.keys.append(key)
             self._offsets.append(place.offset)
@@ -137,7 +139,7 @@ class Table:
         """Words are few, and are chosen by the look of them: each is made safe to show once, and kept once."""
         known = self._words.get(word)
         if known is None:
-            known = self._words[word] = printable(word, one_line=True)
+            known = self._words[word] = printable(word, one_line=True).strip()
         return known
 
 
@@ -146,6 +148,11 @@ def key_of(sample_id: str) -> str:
     if _PLAIN_KEY.fullmatch(sample_id):
         return sample_id
     return "~" + hashlib.sha256(sample_id.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def again_key(sample_id: str, row: int) -> str:
+    """The same for an id that is there already: a run has none twice, but files put together by hand do."""
+    return f"{key_of(sample_id)}~{row}"
 
 
 def _number(value: Any) -> int | float | None:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 import msgspec
 
 from howsure.errors import InputError, RunDamaged
-from howsure.report.pages.columns import LARGEST, Place, Table
+from howsure.report.pages.columns import LARGEST, Place, Table, again_key, key_of
 from howsure.report.pages.contract import CANNOT, columns_of, pages_of
 from howsure.runs import Run, Sample
 from howsure.runs.folder import SAMPLES
@@ -94,9 +94,12 @@ class Material:
         try:
             with path.open("rb") as file:
                 file.seek(place.offset)
-                return msgspec.json.decode(file.read(place.length), type=Sample)
+                found = msgspec.json.decode(file.read(place.length), type=Sample)
         except (OSError, msgspec.DecodeError, RecursionError) as error:
             raise RunDamaged(f"{path}, byte {place.offset}: this sample cannot be read: {error}") from error
+        if self.table.keys[row] not in (key_of(found.id), again_key(found.id, row)):
+            raise RunDamaged(f"{path} was written anew while it was read: load the page again")
+        return found
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

@@ -221,6 +221,6 @@ def _legend(columns: list[Column]) -> Element:
         h.ul[
             h.li["A heading sorts: once upwards, twice downwards, and then back. What is missing comes last."],
             h.li["Text: the rows that contain what you type, in capitals or not."],
-            h.li["Numbers: >0.5, <= 2, 0.2..0.8, 3 (what is shown as 3), missing, known."],
+            h.li["Numbers: >0.5, <= 2, 0.2..0.8, 3 (what is shown as 3), missing (no number), known (any number)."],
         ],
     ]

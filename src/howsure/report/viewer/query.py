@@ -6,6 +6,7 @@ that cannot be understood is left out and becomes a sentence, since an empty tab
 
 from __future__ import annotations
 
+import math
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -28,7 +29,8 @@ Rows = NDArray[np.intp]
 
 _NUMBER = r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"
 _COMPARISON = re.compile(rf"(<=|>=|<|>|!=|=|≤|≥|≠)?\s*{_NUMBER}")
-_RANGE = re.compile(rf"{_NUMBER}\s*\.\.\s*{_NUMBER}")
+_RANGE = re.compile(rf"(?=.*[0-9]){_NUMBER}?\s*\.\.\s*{_NUMBER}?")
+_THOUSANDS = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9,])")
 
 
 class Query(NamedTuple):
@@ -193,19 +195,20 @@ def _by_flag(table: Table, column: Column, condition: str) -> Mask | str:
 
 def _by_number(table: Table, column: Column, condition: str) -> Mask | str:
     values = table.numbers(column.name)
-    between = _RANGE.fullmatch(condition)
+    written = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), condition.replace("−", "-"))  # as pages write it
+    between = _RANGE.fullmatch(written)
     if between:
-        low, high = map(float, between.groups())
+        low, high = float(between[1] or "-inf"), float(between[2] or "inf")
         if low > high:
             return f"the range «{shortened(condition, 60)}» runs backwards, from the larger to the smaller"
         return (values >= low) & (values <= high)
-    compared = _COMPARISON.fullmatch(condition)
+    compared = _COMPARISON.fullmatch(written)
     if compared is None:
         return (
             f"«{shortened(condition, 60)}» is no condition on a number, such as >0.5, <= 2, 0.2..0.8, missing or known"
         )
     sign, bound = compared[1] or "=", float(compared[2])
-    return _COMPARE[sign](values, bound, 0.5 * 10.0**-column.digits)
+    return _COMPARE[sign](values, bound, _half_a_digit(bound, column.digits))
 
 
 _KINDS: dict[str, Callable[[Table, Column, str], Mask | str]] = {
@@ -213,6 +216,12 @@ _KINDS: dict[str, Callable[[Table, Column, str], Mask | str]] = {
     "flag": _by_flag,
     "number": _by_number,
 }
+
+
+def _half_a_digit(bound: float, digits: int) -> float:
+    """Half of the last digit that `parts.number` shows: so many decimals, or four digits in all of a large number."""
+    is_large = 1e7 <= abs(bound) < math.inf
+    return 0.5 * 10.0 ** (math.floor(math.log10(abs(bound))) - 3 if is_large else -digits)
 
 
 def _equal(values: NDArray[np.float64], bound: float, half_a_digit: float) -> Mask:
