@@ -15,6 +15,7 @@ import pytest
 
 import howsure
 from howsure.evidence import Distribution, TokenLogprobs
+from howsure.report import glance
 from howsure.studies.entropy import Text, entropy_of_counts, entropy_of_distribution, entropy_of_text
 from howsure.studies.reading import Reading
 from howsure.studies.theorem import theorem
@@ -121,7 +122,9 @@ def test_a_log_that_was_analysed(tmp_path: Path) -> None:
     rows = "".join(f"{step},2.0,1.5,{0.5 + step / 10}\n" for step in range(4))
     path.write_text(f"step,entropy_H_X,entropy_H_X_given_S,entropy_H_X_given_LS\n{rows}")
     page = shown(analyse([path]))
-    assert "told nothing, H(X)" in page.text
+    assert "neither known, H(X)" in page.text
+    assert "there is no run folder" in page.text
+    assert "out=" not in page.text, "an analysis takes none"
     assert "4 of 4" in page.text
 
 
@@ -132,7 +135,7 @@ def test_coherent_trust(tmp_path: Path) -> None:
     model = Scorer(lambda condition, text: [-0.5, -1.5])
     text = shown(coherent("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", states=2, **sets)).text
     assert "coherent trust T" in text
-    assert "told both, H(X|L,S)" in text
+    assert "both known, H(X|L,S)" in text
 
 
 def test_studies_in_which_nothing_could_be_measured(tmp_path: Path) -> None:
@@ -291,3 +294,29 @@ def test_the_style_touches_nothing_outside_our_box() -> None:
     assert [one for one in selectors if not re.match(r"(body)?\.hs(?![\w-])", one)] == []
     assert "@import" not in css
     assert "url(" not in css
+
+
+def test_a_folder_that_was_deleted_is_not_said_to_lack_a_report(tmp_path: Path) -> None:
+    line = {"question": "what is it?", "choices": ["a cup", "a cat"], "answer_index": 0}
+    path = write(tmp_path / "q.jsonl", line)
+    found = howsure.mcq(path, OnPaper({" a cup": -1.0, " a cat": -2.0}), out=tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    text = Page(found._repr_html_()).text
+    assert "which is no longer there" in text
+    assert "No report is there yet" not in text
+
+
+def test_infinity_is_a_result_and_not_a_gap() -> None:
+    text = Page(entropy_of_counts([3, 1], [1.0, 0.0])._repr_html_()).text
+    assert "cross-entropy under the modelinfinite" in text.replace("\n", "")
+    assert "—" not in text
+
+
+def test_samples_without_a_label_are_named_so() -> None:
+    row = {"accuracy": 0.5, "low": 0.2, "high": 0.8}
+    rows = [row | {"value": None, "count": 1}, row | {"value": "None", "count": 2}]
+    (plot,) = glance.plots({"study": "grounding", "knows": {}, "splits": {"user": rows}})
+    text = Page(str(plot)).text
+    assert "(none)" in text
+    assert "1 sample" in text
+    assert "2 samples" in text

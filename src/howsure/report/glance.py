@@ -10,13 +10,14 @@ from htpy import Element
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.named import Named, dots
 from howsure.report.pages.sureness import reliability, risk_coverage
+from howsure.report.text import counted
 
 MOST = 2
 SHOWN_ROWS = 12
 _CONDITIONS = {
-    "h_x": "told nothing, H(X)",
-    "h_x_given_s": "told the grounding, H(X|S)",
-    "h_x_given_ls": "told both, H(X|L,S)",
+    "h_x": "neither known, H(X)",
+    "h_x_given_s": "grounding known, H(X|S)",
+    "h_x_given_ls": "both known, H(X|L,S)",
 }
 _RANKED = ("turn_count", "mean", "rms", "maximum")
 """One score of each kind; all of them are in the report."""
@@ -94,10 +95,16 @@ def _grounding(summary: Mapping[str, Any]) -> list[Element]:
 
 def _split(kind: str, rows: list[dict[str, Any]]) -> Element:
     shown = [
-        Named(str(row["value"]), row["accuracy"], row["low"], row["high"], f"{row['count']:,} clicks")
+        Named(
+            "(none)" if row["value"] is None else str(row["value"]),
+            row["accuracy"],
+            row["low"],
+            row["high"],
+            counted(row["count"], "sample"),
+        )
         for row in rows[:SHOWN_ROWS]
     ]
-    caption = "Share of clicks that land near enough, with its 95 % interval."
+    caption = "Share of samples whose click lands within δ of the middle of its target, with its 95 % interval."
     return dots(f"Accuracy by {kind.replace('_', ' ')}", caption, Axis("accuracy", 0, 1, percent=True), shown)
 
 

@@ -6,6 +6,7 @@ a thing becomes a sentence in its place: a cell that shows something never fails
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -46,8 +47,14 @@ def _without_fail(make: Callable[[], Node]) -> Node:
 # -- results and runs -------------------------------------------------------------------------------------------------
 
 
+def _analysis(found: Any) -> Node:
+    """Logs of somebody else's steps: there is no run, and none could have been kept."""
+    only = h.p(class_="quiet")["These logs were only read: there is no run folder."]
+    return [_title(found.summary["study"], None), _figures(found.summary), only]
+
+
 def _result(found: Any) -> Node:
-    """A finished study; logs that were only analysed, and trajectories without `out`, have no run."""
+    """A finished study; trajectories without `out` have no run."""
     run = getattr(found, "run", None)
     return [_title(found.summary["study"], run), _figures(found.summary), _where(run)]
 
@@ -106,6 +113,8 @@ def _where(run: Run | None) -> Element:
     if run is None:
         return h.p(class_="quiet")["Nothing was written: out=… keeps a study in a run folder, with a report."]
     folder = words(run.path, 300)
+    if not run.path.is_dir():
+        return h.p(class_="quiet where")["Run folder: ", h.code[folder], ", which is no longer there."]
     return h.p(class_="quiet where")[
         "Run folder: ", h.code[folder], ". ", _report(run.path), " Every sample: ", _command("view", run.path), "."
     ]
@@ -178,10 +187,10 @@ def _reading(found: Any) -> Node:
     evidence = found.evidence
     figures = {
         "read by": words(found.model),
-        "mean surprisal": number(found.mean_surprisal_bits, 3, "bits per token"),
+        "mean surprisal": _known(found.mean_surprisal_bits, 3, "bits per token"),
         "mean entropy": _if_known(found.mean_entropy_bits, "bits per token"),
-        "perplexity": number(evidence.perplexity_per_token, 3, "per token"),
-        "bits per byte": number(found.bits_per_byte, 3),
+        "perplexity": _known(evidence.perplexity_per_token, 3, "per token"),
+        "bits per byte": _known(found.bits_per_byte, 3),
         "tokens": len(evidence),
     }
     return [facts(figures), legend(), shaded(_characters(found), "the text")]
@@ -209,9 +218,9 @@ def _token_logprobs(found: TokenLogprobs) -> Node:
     mean = None if found.mean_nll_nats is None else nats_to_bits(found.mean_nll_nats)
     figures = {
         "tokens": len(found),
-        "log-probability": number(-found.nll_nats + 0.0, 3, "nats"),
-        "mean surprisal": number(mean, 3, "bits per token"),
-        "perplexity": number(found.perplexity_per_token, 3, "per token"),
+        "log-probability": _known(-found.nll_nats + 0.0, 3, "nats"),
+        "mean surprisal": _known(mean, 3, "bits per token"),
+        "perplexity": _known(found.perplexity_per_token, 3, "per token"),
     }
     return [facts(figures), legend(), shaded(shades_of(found), "the text")]
 
@@ -240,7 +249,7 @@ def _perplexity_and(found: Any, perplexity: float) -> dict[str, str | None]:
     return {
         "perplexity": number(perplexity, 4),
         "cross-entropy under the model": None if against is None else _bits(against.cross_entropy_bits),
-        "its perplexity": None if against is None else number(against.perplexity, 4),
+        "its perplexity": None if against is None else _known(against.perplexity, 4),
     }
 
 
@@ -255,7 +264,14 @@ def _estimates(found: Any) -> dict[str, str | None]:
 
 
 def _bits(value: float) -> str:
-    return number(value, 4, "bits")
+    return _known(value, 4, "bits")
+
+
+def _known(value: float | None, digits: int, unit: str = "") -> str:
+    """Infinity is a result: the model held what happened for impossible. Only what is missing is a dash."""
+    if value is not None and math.isinf(value):
+        return "infinite" if value > 0 else "minus infinity"
+    return number(value, digits, unit)
 
 
 def _text_entropy(found: Any) -> Node:
@@ -279,7 +295,7 @@ def _theorem(found: Any) -> Node:
 
 _MAKERS: dict[str, Callable[[Any], Node]] = {
     "Result": _result,
-    "Analysis": _result,
+    "Analysis": _analysis,
     "Run": _run,
     "Pair": _pair,
     "Comparison": _comparison,
