@@ -168,6 +168,15 @@ def test_what_is_infinite_on_the_page_of_a_run_is_the_line_and_not_every_turn_af
     assert [row[2:4] for row in cells(markup, "speaker")][1::2] == [["0.5", "0.5"], ["∞", "∞"], ["1", "∞"]]
 
 
+def test_runs_that_the_plot_against_rewards_leaves_out_are_counted(tmp_path: Path) -> None:
+    runs = [
+        scored([u], [0.1], id=str(i), task_id=str(i), reward_info=None if i == 2 else {"reward": 0.5})
+        for i, u in enumerate([0.5, 9999.0, 1.0, 2.0])
+    ]
+    page = text_of(shown(pages.sections(study(tmp_path, results(*runs)))))
+    assert "2 of 4 have no finite score or no reward." in page
+
+
 def test_of_long_curves_so_many_points_are_drawn_as_a_table_has_rows() -> None:
     names = ("interventions", "failures_avoided", "random_failures_avoided")
     curve = [dict.fromkeys(names, float(i)) for i in range(200)]

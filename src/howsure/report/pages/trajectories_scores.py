@@ -104,6 +104,8 @@ def _against_reward(chosen: Score, values: Floats, group: Group, material: Mater
         links=[material.links.sample(table.keys[row]) for row in group.rows[shown].tolist()],
     )
     cut = f" {len(shown):,} of {len(known):,} runs are drawn." if len(shown) < len(known) else ""
+    left_out = len(group.rows) - len(known)
+    cut += f" {left_out:,} of {len(group.rows):,} have no finite score or no reward." if left_out else ""
     return chart.figure(
         f"A point is a run. A run counts as solved from a reward of 1.{cut}",
         ["task", f"{chosen.name}, nats", "reward"],
@@ -164,7 +166,7 @@ def _areas(found: dict[str, Any]) -> Element:
         "Every score against failure",
         "AUROC: the chance that a failed run scores above a solved one. The line is its 95 % interval over tasks; one "
         "that crosses the dashed line may be luck, and the best of many rows often is. Below one half, failed runs "
-        f"were the surer ones.{more}",
+        f"scored lower.{more}",
         Axis("AUROC", 0, 1),
         rows,
         level=(0.5, "chance"),
