@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from howsure.report.pages.pictures import missing
 from howsure.report.pages.shell import standalone
 from howsure.runs import Identity, Run, RunWriter
 from howsure.studies.mcq.judge import judge
+from report.viewer.asking import write_run
 from runs_to_look_at import STUDIES, make_hostile, make_runs
 
 pytestmark = [
@@ -152,6 +155,62 @@ def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(watched: chrome
     until(watched, "location.search.includes('0.5') && !document.querySelector('[aria-busy]')")
     assert page.locator("[id='f.confidence']").input_value() == ">0.5"
     assert all(float(text) > 0.5 for text in column(watched, "confidence"))
+
+
+def test_what_was_just_typed_outlives_an_answer_to_what_was_asked_before(watched: chrome.Watched, address: str) -> None:
+    page = watched.page
+    page.goto(f"{address}/run?path=mcq/before")
+    page.evaluate(
+        """() => {
+            const plain = window.fetch, told = (at, kind) => at.dispatchEvent(new Event(kind, {bubbles: true}));
+            window.fetch = (...given) => new Promise((go) => setTimeout(go, 50)).then(() => plain(...given));
+            const field = (id) => document.getElementById(id);
+            field("f.correct").value = "no"; told(field("f.correct"), "change");
+            field("f.confidence").focus();
+            field("f.confidence").value = ">0.5"; told(field("f.confidence"), "input");
+            field("q").focus();
+        }"""
+    )
+    until(watched, "location.search.includes('0.5') && !document.querySelector('[aria-busy]')")
+    assert page.locator("[id='f.confidence']").input_value() == ">0.5"
+
+
+def test_a_run_that_is_gone_or_damaged_says_so_where_it_is_looked_at(opened: Any, runs: Path, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "served" / "run", finished=False)
+    with chrome.viewer(tmp_path / "served") as address, chrome.new_page(opened) as watched:
+        page = watched.page
+        page.goto(f"{address}/run?path=run")
+        manifest = (folder / "run.json").read_bytes()
+        (folder / "run.json").write_bytes(b"{")
+        page.evaluate("() => look()")
+        assert "run.json cannot be read" in page.locator("#lost").inner_text()
+        (folder / "run.json").write_bytes(manifest)
+        page.evaluate("() => look()")
+        assert page.locator("#lost").is_hidden()
+        shutil.rmtree(folder)
+        page.evaluate("() => showTable()")
+        assert page.locator("#lost").inner_text() == (
+            "There is no run folder of this name; it may have been moved or deleted."
+        )
+
+
+def test_two_runs_on_different_pages_of_the_list_can_be_compared(opened: Any, tmp_path: Path) -> None:
+    for place in range(55):
+        run = write_run(tmp_path / "served" / f"run{place}", model=f"m{place}")
+        os.utime(run / "run.json", (1000 - place, 1000 - place))
+    with chrome.viewer(tmp_path / "served") as address, chrome.new_page(opened) as watched:
+        page = watched.page
+        page.goto(f"{address}/")
+        page.locator("[id='a.run3']").check()
+        until(watched, "document.querySelector('[data-swap=chosen]').textContent.includes('A is run3')")
+        assert page.evaluate("() => document.activeElement.id") == "a.run3", "the keyboard stays where it was"
+        page.locator("[id='page.next']").click()
+        page.locator("[id='b.run52']").check()
+        until(watched, "document.querySelector('[data-swap=chosen]').textContent.includes('B is run52')")
+        page.locator("#compare button").click()
+        page.wait_for_url("**/compare?*")
+        assert query_of(watched) == {"a": ["run3"], "b": ["run52"]}
+        assert watched.problems == []
 
 
 def test_a_token_tells_its_probability_and_alternatives(watched: chrome.Watched, address: str) -> None:

@@ -65,9 +65,12 @@ def test_the_list_sorts_and_filters(folder: Path) -> None:
 def test_two_runs_can_be_chosen_to_compare(folder: Path) -> None:
     page = Browser(folder).get("/?a=one&sort=run").text
     assert '<form id="compare" method="get" action="/compare"' in page
-    assert '<input type="radio" form="compare" name="a" value="one" checked>' in page
-    assert '<input type="radio" form="compare" name="b" value="one">' in page
+    assert '<input id="a.one" type="radio" form="compare" name="a" value="one" checked>' in page
+    assert '<input id="b.one" type="radio" form="compare" name="b" value="one">' in page
     assert "/?a=one&sort=-run#table" in links(page), "the choice outlives sorting"
+    elsewhere = Browser(folder).get("/?a=one&q=another").text
+    assert '<input type="hidden" form="compare" name="a" value="one">' in elsewhere, "it outlives the filters"
+    assert "Chosen: A is one." in elsewhere
     lacking = Browser(folder).get("/compare?a=one")
     assert lacking.status == 404
     assert "choose A and B" in lacking.text

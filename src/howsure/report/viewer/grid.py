@@ -80,8 +80,9 @@ def _form(one: Grid) -> Element:
     state = one.state
     hidden = [*([] if state.path is None else [("path", state.path)]), *state.kept]
     return h.form(id="filters", method="get", action=f"{one.page}#table", role="search")[
-        [h.input(type="hidden", name=name, value=value) for name, value in hidden],
-        h.span(data_swap="sort")[h.input(type="hidden", name="sort", value=state.query.sort)],
+        h.span(data_swap="kept")[
+            [h.input(type="hidden", name=name, value=value) for name, value in (*hidden, ("sort", state.query.sort))]
+        ],
         h.label(for_="q")["Search in all text"],
         h.input(id="q", type="search", name="q", value=state.query.search, autocomplete="off", spellcheck="false"),
         h.button(type="submit")["Apply"],

@@ -41,15 +41,24 @@ def _welcome() -> Element:
 def home_grid(found: Listed, state: State) -> Element:
     status = found.finder.table.values("status")
     kept = dict(state.kept)
+    shown: set[str] = set()
 
     def choose(row: int) -> Node:
         if status[row] == "damaged":
             return None
         name = found.names[row]
+        shown.add(name)
         return h.span(class_="ab")[
             [
                 h.label[
-                    h.input(type="radio", form="compare", name=side, value=name, checked=kept.get(side) == name),
+                    h.input(
+                        id=f"{side}.{name}",
+                        type="radio",
+                        form="compare",
+                        name=side,
+                        value=name,
+                        checked=kept.get(side) == name,
+                    ),
                     side.upper(),
                 ]
                 for side in ("a", "b")
@@ -59,7 +68,22 @@ def home_grid(found: Listed, state: State) -> Element:
     def link(row: int) -> str | None:
         return None if status[row] == "damaged" else State(found.names[row]).to("/run")
 
-    return grid(Grid(found.finder, state, "/", "run", link, choose, "compare"))
+    table = grid(Grid(found.finder, state, "/", "run", link, choose, "compare"))
+    return h.div[h.div(data_swap="chosen")[_chosen(kept, shown)], table]
+
+
+def _chosen(kept: dict[str, str], shown: set[str]) -> Node:
+    """Which runs are chosen; those on another page of the table are sent along all the same."""
+    if not kept:
+        return None
+    return [
+        [
+            h.input(type="hidden", form="compare", name=side, value=name)
+            for side, name in kept.items()
+            if name not in shown
+        ],
+        h.p(class_="quiet")[f"Chosen: {', '.join(f'{side.upper()} is {words(kept[side], 80)}' for side in kept)}."],
+    ]
 
 
 def _compare() -> Element:

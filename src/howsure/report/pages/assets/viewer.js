@@ -61,6 +61,9 @@ const get = async (address, signal) => {
   return answer;
 };
 
+// The sentence of a page that says why there is none.
+const told = (page) => page.querySelector("#main > p:not(#lost)")?.textContent || "The viewer gave no answer that can be shown.";
+
 let asking = null;
 const showTable = async (everything = false) => {
   asking?.abort();
@@ -71,7 +74,7 @@ const showTable = async (everything = false) => {
     const answer = await get(everything ? location.href : `/table${location.search}`, mine.signal);
     const fetched = parsed(await answer.text());
     if (mine !== asking) return;
-    if (!fetched.getElementById("grid")) throw new Error(fetched.body.textContent.trim().slice(0, 300));
+    if (!fetched.getElementById("grid")) throw new Error(told(fetched));
     fill(fetched, before);
     swap(fetched);
     if (everything) Object.assign(main.dataset, { ...fetched.getElementById("main").dataset });
@@ -120,6 +123,7 @@ document.addEventListener("click", (event) => {
 let typing = null, typedIn = null;
 const ask = (form, field) => {
   clearTimeout(typing);
+  typing = null;
   const again = typedIn === field; // one step back for one thing typed, however many letters
   typedIn = field;
   go(wanted(form), again);
@@ -138,6 +142,13 @@ document.addEventListener("input", (event) => {
 });
 document.addEventListener("change", (event) => {
   if (event.target.form?.id === "filters" && event.target.matches("select")) ask(event.target.form, null);
+});
+// A and B stand in the address, so that they outlive a change of page, of order and of filters.
+document.addEventListener("change", (event) => {
+  if (event.target.form?.id !== "compare" || !event.target.matches("input[type=radio]")) return;
+  const fields = new URLSearchParams(location.search);
+  fields.set(event.target.name, event.target.value);
+  go(`${location.pathname}?${fields}`, true);
 });
 document.addEventListener("focusout", () => { typedIn = null; });
 
@@ -165,7 +176,7 @@ const look = async () => {
     const address = new URL(main.dataset.live, location.origin);
     address.searchParams.set("seen", main.dataset.seen || "");
     const answer = await get(address);
-    if (!answer.ok) throw new Error("This run is no longer there.");
+    if (!answer.headers.get("content-type")?.includes("json")) throw new Error(told(parsed(await answer.text())));
     const found = await answer.json();
     say("");
     if (found.html !== undefined) swap(parsed(`<div data-swap="live">${found.html}</div>`));
