@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,14 @@ def test_odd_runs_have_pages(tmp_path: Path, lines: list[dict[str, Any]]) -> Non
     material.summary = None
     assert "Would another score" not in shown(material), "a run in progress has its rows alone"
     assert all(about(material, row) for row in range(len(material.table)))
+
+
+def test_tokens_that_are_pieces_of_a_character_are_read_as_one(tmp_path: Path) -> None:
+    material = run_of(tmp_path, question(0, ["x", "y"]))
+    path = material.folder / "samples.jsonl"
+    sample = json.loads(path.read_text())
+    sample["evidence"]["choices"][0] = {"tokens": ["\ufffd"] * 2, "logprobs": [-1.0, -1.0], "bytes": ["c3", "a9"]}
+    path.write_text(json.dumps(sample) + "\n")
+    page = about(Material(material.folder, Embedded(material.folder, 0)))
+    assert "«é»" in page
+    assert "\ufffd" not in page

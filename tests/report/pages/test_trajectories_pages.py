@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import htpy as h
+import msgspec
 import numpy as np
 import pytest
 
@@ -468,3 +469,19 @@ def test_reports_are_whole_and_a_broken_sample_harms_no_other(judged: Material, 
     report = report_of([material.folder])
     assert "not hold" not in report
     assert "14 runs, 3 failed" in report
+
+
+def test_a_run_that_kept_beginnings_only_does_not_say_that_it_has_everything(tmp_path: Path) -> None:
+    material = study(tmp_path, results(scored([0.5], [0.1], id="a")))
+    sample = material.sample(0)
+    assert "Everything that was said" in shown(pages.about(sample, material))
+    older = shown(pages.about(msgspec.structs.replace(sample, evidence={}), material))
+    assert "Everything that was said" not in older
+    assert "This run kept the beginnings of messages only" in older
+
+
+def test_a_message_for_which_a_page_has_no_room_says_how_long_it_is(tmp_path: Path) -> None:
+    turns = [message("user", "u" * 45_000, -0.1) for _ in range(15)]
+    material = study(tmp_path, results(simulation(turns, id="a")))
+    markup = shown(pages.about(material.sample(0), material))
+    assert "of 45,000 characters: this page has no room for more" in markup

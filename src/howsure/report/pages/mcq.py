@@ -17,7 +17,7 @@ from howsure.report.pages.named import Named, dots
 from howsure.report.pages.parts import facts, flag, long_text, number, table, words
 from howsure.report.pages.plain import as_written
 from howsure.report.pages.sureness import extremes, histogram_by_outcome, reliability, risk_coverage
-from howsure.report.pages.tokens import legend, percent, shaded, shades_of
+from howsure.report.pages.tokens import legend, percent, readable_shades_of, shaded
 from howsure.runs import Sample
 
 COLUMNS = (
@@ -274,7 +274,7 @@ def _tokens(result: dict[str, Any], evidence: list[dict[str, Any]]) -> Section:
     rows = []
     for place, (choice, found) in enumerate(zip(result["choices"], evidence, strict=True)):
         likelihood = result["log_likelihoods"][place] if "log_likelihoods" in result else None
-        rows.append((shaded(shades_of(TokenLogprobs.from_dict(found)), words(choice, 60)), likelihood))
+        rows.append((shaded(readable_shades_of(TokenLogprobs.from_dict(found)), words(choice, 60)), likelihood))
     return Section(
         "Token by token",
         "Every choice was read after the question. The redder, the more surprising; point at a token, or walk along "

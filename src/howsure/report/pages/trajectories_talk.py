@@ -239,7 +239,7 @@ def _words(one: Trajectory, scene: Scene) -> str:
 
 def _conversation(told: Sequence[Told], scene: Scene, *, whole: bool) -> Section:
     with_tokens = any(each.turn is not None and each.turn.tokens for each in told)
-    lead = "Everything that was said, in order. "
+    lead = "Everything that was said, in order. " if whole else ""
     lead += "So far: the root mean square of U over the speaker's turns up to this one."
     room = _Room(MOST_CHARACTERS, MOST_TOKENS)
     shown = [_message(each, scene, room) for each in told[:MOST_MESSAGES]]
@@ -332,7 +332,8 @@ def _text(each: Told, room: _Room) -> Node:
     if not each.text.strip():
         return h.p(class_="quiet")["(no words)"]
     if room.characters <= 0:
-        return h.p(class_="said", dir="auto")[words(each.text, 300)]
+        more = f"of {len(each.text):,} characters: this page has no room for more" if len(each.text) > 300 else None
+        return [h.p(class_="said", dir="auto")[words(each.text, 300)], h.p(class_="quiet")[more] if more else None]
     room.characters -= len(each.text)
     cut = f"This message had {each.cut:,} characters, and was cut in the run folder." if each.cut else None
     return [long_text(each.text), h.p(class_="quiet")[cut] if cut else None]
