@@ -446,7 +446,7 @@ def test_a_page_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     words = text_of(shown(pages.about(material.sample(0), material)[2]))
     assert "and 2 more messages, in samples.jsonl" in words
     assert words.count("y" * 400) == 2
-    assert words.count("this page has no room") == 4
+    assert words.count("lists: this page has no room") == 4
 
 
 def test_a_run_that_is_not_supported_says_why(tmp_path: Path) -> None:
