@@ -17,6 +17,9 @@ import msgspec
 import pytest
 
 import browser as chrome
+from howsure.report.pages.contract import Card
+from howsure.report.pages.material import Embedded
+from howsure.report.pages.parts import card
 from howsure.report.pages.pictures import missing
 from howsure.report.pages.shell import standalone
 from howsure.runs import Identity, Run, RunWriter
@@ -157,24 +160,6 @@ def test_what_is_typed_while_an_answer_is_on_its_way_is_not_lost(watched: chrome
     assert all(float(text) > 0.5 for text in column(watched, "confidence"))
 
 
-def test_what_was_just_typed_outlives_an_answer_to_what_was_asked_before(watched: chrome.Watched, address: str) -> None:
-    page = watched.page
-    page.goto(f"{address}/run?path=mcq/before")
-    page.evaluate(
-        """() => {
-            const plain = window.fetch, told = (at, kind) => at.dispatchEvent(new Event(kind, {bubbles: true}));
-            window.fetch = (...given) => new Promise((go) => setTimeout(go, 50)).then(() => plain(...given));
-            const field = (id) => document.getElementById(id);
-            field("f.correct").value = "no"; told(field("f.correct"), "change");
-            field("f.confidence").focus();
-            field("f.confidence").value = ">0.5"; told(field("f.confidence"), "input");
-            field("q").focus();
-        }"""
-    )
-    until(watched, "location.search.includes('0.5') && !document.querySelector('[aria-busy]')")
-    assert page.locator("[id='f.confidence']").input_value() == ">0.5"
-
-
 def test_a_run_that_is_gone_or_damaged_says_so_where_it_is_looked_at(opened: Any, runs: Path, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "served" / "run", finished=False)
     with chrome.viewer(tmp_path / "served") as address, chrome.new_page(opened) as watched:
@@ -300,12 +285,14 @@ def test_reports_alone(opened: Any, runs: Path, study: str, scheme: str) -> None
 
 def test_a_long_word_does_not_make_a_narrow_page_wider(watched: chrome.Watched, tmp_path: Path) -> None:
     path = "/a/folder/whose/name/goes/on/" + "and-on" * 30
-    (tmp_path / "page.html").write_text(
-        standalone("long", [h.main[missing({"image_path": path}), h.p[path], h.h2[path]]])
-    )
+    said = Card("k", "a sample", "1.7 % sure, clicked where there is nothing to click at all", False, None)
+    shown = [missing({"image_path": path}), h.p[path], h.h2[path], card(said, Embedded(tmp_path, 0))]
+    (tmp_path / "page.html").write_text(standalone("long", [h.main[shown]]))
     watched.page.set_viewport_size({"width": 390, "height": 800})
     watched.page.goto((tmp_path / "page.html").as_uri())
     assert not watched.is_too_wide()
+    within = "one => one.getBoundingClientRect().right <= one.closest('.card').getBoundingClientRect().right"
+    assert watched.page.locator(".badge").evaluate(within), "a verdict is seen whole"
 
 
 def test_a_report_on_paper(opened: Any, runs: Path) -> None:

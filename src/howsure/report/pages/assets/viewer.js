@@ -123,7 +123,6 @@ document.addEventListener("click", (event) => {
 let typing = null, typedIn = null;
 const ask = (form, field) => {
   clearTimeout(typing);
-  typing = null;
   const again = typedIn === field; // one step back for one thing typed, however many letters
   typedIn = field;
   go(wanted(form), again);
