@@ -246,9 +246,9 @@ def test_directions(dx: float, dy: float, words: str) -> None:
         ((500, 500), (500, 556), None, "The click is 56 thousandths below the place where it belongs, within δ = 140.",
          "hit, 56 off"),
         ((500, 500), (812, 500), None, "The click is 312 thousandths to the right of the place where it belongs, "
-         "beyond δ = 140.", "missed by 312"),
+         "beyond δ = 140.", "missed, 312 off"),
         (BOX, (500, 500), None, "The click is inside the target, 0.0 thousandths from its middle.", "hit, 0.0 off"),
-        (BOX, (500, 440), None, "The click is outside of the target, 60 thousandths above its middle.", "missed by 60"),
+        (BOX, (500, 440), None, "The click is outside of the target, 60 thousandths above its middle.", "missed, 60 off"),
         (None, None, "refusal", "Nothing on this screen is to be clicked. The model says that there is nothing to "
          "click, which is right.", "refused rightly"),
         (None, (5, 5), None, "Nothing on this screen is to be clicked. The model clicks.",
@@ -316,7 +316,9 @@ def test_the_sections_of_a_finished_run(tmp_path: Path) -> None:
     known = text_of(found["Does it know?"].body)
     assert "Is it as sure as it is right?" in known
     assert "By agreement: share of the answers drawn anew that do the same" in known
-    assert text_of(found["Farthest off"].body).index("missed by 270") < text_of(found["Farthest off"].body).index("240")
+    assert text_of(found["Farthest off"].body).index("missed, 270 off") < text_of(found["Farthest off"].body).index(
+        "240"
+    )
 
 
 def test_a_run_in_progress_shows_what_its_rows_allow(tmp_path: Path) -> None:
@@ -335,8 +337,8 @@ def made_picks(material: Material, most: int) -> Picks:
 def test_the_surest_misses_and_the_least_sure_hits(tmp_path: Path) -> None:
     found = made_picks(material_of(tmp_path, spread_out()), 2)
     assert [(one.key, one.verdict, one.right) for one in found.surely_wrong] == [
-        ("s5", "65.0 % sure, missed by 150", False),
-        ("s6", "60.0 % sure, missed by 180", False),
+        ("s5", "65.0 % sure, missed, 150 off", False),
+        ("s6", "60.0 % sure, missed, 180 off", False),
     ]
     assert [(one.key, one.verdict, one.right) for one in found.doubtfully_right] == [
         ("s4", "70.0 % sure, hit, 120 off", True),
@@ -354,7 +356,7 @@ def test_the_first_kind_that_has_a_value_decides(tmp_path: Path) -> None:
         for i in range(4)
     ]
     found = made_picks(material_of(tmp_path, samples), 1)
-    assert found.surely_wrong[0].verdict == "75.0 % sure, missed by 450"
+    assert found.surely_wrong[0].verdict == "75.0 % sure, missed, 450 off"
     assert "agreement" in found.surely_words
 
 

@@ -103,7 +103,10 @@ def _farthest(material: Material) -> Section:
 
 
 def _marks_words() -> str:
-    return "Blue is where the click belongs, the orange ring where it went; distances are in thousandths of the screen."
+    return (
+        "Blue is where the click belongs, the orange ring where it went; how far off is measured from the middle of "
+        "the target, in thousandths of the screen."
+    )
 
 
 # -- samples worth a look ---------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def sure(value: float, kind: str) -> str:
 
 
 def came_of_it(sample: Sample) -> str:
-    """The outcome in a few words, for a verdict."""
+    """The outcome in a few words, for a verdict. How far off is measured from the middle, not from the edge."""
     result = sample.result
     if sample.failed:
         return "no answer"
@@ -54,7 +54,7 @@ def came_of_it(sample: Sample) -> str:
         return "refused rightly" if nothing else "refused wrongly"
     if nothing:
         return "clicked where there is nothing to click"
-    return f"hit, {thousandths(result['l2'])} off" if result["hit"] else f"missed by {thousandths(result['l2'])}"
+    return f"{'hit' if result['hit'] else 'missed'}, {thousandths(result['l2'])} off"
 
 
 def in_words(sample: Sample, delta: float | None) -> str:
