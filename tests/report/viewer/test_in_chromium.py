@@ -20,9 +20,6 @@ import browser as chrome
 from howsure.report.pages.contract import Card
 from howsure.report.pages.material import Embedded
 from howsure.report.pages.parts import card
-from howsure.report.pages.contract import Card
-from howsure.report.pages.material import Embedded
-from howsure.report.pages.parts import card
 from howsure.report.pages.pictures import missing
 from howsure.report.pages.shell import standalone
 from howsure.runs import Identity, Run, RunWriter
