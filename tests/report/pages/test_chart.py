@@ -146,3 +146,11 @@ def test_whole_numbers_are_counted_in_bars_of_whole_widths() -> None:
     assert cells[1] == ["2", "4", "1", "0"]
     assert cells[-1][:2] == ["30", "32"]
     assert ">runs<" in str(histogram_by_outcome("t", "c", "u", np.array([1.0]), np.array([1.0]), what="runs"))
+
+
+def test_a_long_note_has_room_within_the_picture() -> None:
+    note = "12,345,678 bytes, cut"
+    root = svg_of(str(dots("t", "c", Axis("x", 0, 1), [Named("a", 1.0, note=note)])))
+    words = next(one for one in root.iter("text") if one.text == note)
+    assert float(words.get("x") or 0) + 6.2 * len(note) < 620
+    assert float(next(root.iter("circle")).get("cx") or 0) < float(words.get("x") or 0), "and the dots end before it"

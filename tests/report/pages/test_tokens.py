@@ -56,6 +56,8 @@ def test_hostile_and_endless_tokens() -> None:
     assert "and 5 more tokens" in html
 
 
-@pytest.mark.parametrize(("share", "text"), [(0.5, "50.0 %"), (0.00001, "0.001 %"), (0.0, "0.0 %"), (None, "—")])
-def test_small_probabilities_are_not_zero(share: float | None, text: str) -> None:
+@pytest.mark.parametrize(("share", "text"), [(0.5, "50.0 %"), (0.00001, "0.001 %"), (0.0, "0.0 %"), (None, "—"),
+    (0.9994, "99.9 %"), (0.9999, "over 99.9 %"), (1.0, "100.0 %"),
+])  # fmt: skip
+def test_small_probabilities_are_not_zero_and_large_ones_not_certain(share: float | None, text: str) -> None:
     assert percent(share) == text

@@ -14,8 +14,8 @@ from howsure.report.pages.parts import data_table
 from howsure.report.text import shortened
 
 ROW_PX, TOP_PX, FOOT_PX, NAMES_PX, WIDTH_PX, NOTE_PX = 24.0, 6.0, 40.0, 190.0, 620.0, 90.0
-LEVEL_PX = 16.0
-"""Room above the rows for the name of an upright line."""
+LEVEL_PX, LETTER_PX = 16.0, 6.6
+"""Room above the rows for the name of an upright line, and for a letter of a note."""
 NAME_CHARACTERS = 28
 SHOWN_ROWS = 30
 
@@ -38,7 +38,8 @@ def dots(
     top = TOP_PX + (LEVEL_PX if level else 0.0)
     height = top + ROW_PX * max(len(shown), 1) + FOOT_PX
     known = [value for row in shown for value in (row.value, row.low, row.high) if value is not None]
-    x = Scale(axis, known + ([level[0]] if level else []), NAMES_PX, WIDTH_PX - NOTE_PX, 5)
+    end = WIDTH_PX - _note_px(shown)
+    x = Scale(axis, known + ([level[0]] if level else []), NAMES_PX, end, 5)
     more = f" The first {SHOWN_ROWS} of {len(rows):,} are drawn." if len(rows) > SHOWN_ROWS else ""
     return h.figure(class_="plot")[
         h.figcaption[h.strong[title], " ", caption, more],
@@ -48,8 +49,8 @@ def dots(
             width=px(WIDTH_PX),
             height=px(height),
         )[
-            _frame(x, axis, top, height, level),
-            [_row(row, top + ROW_PX * (place + 0.5), x) for place, row in enumerate(shown)],
+            _frame(x, axis, top, height, end, level),
+            [_row(row, top + ROW_PX * (place + 0.5), x, end) for place, row in enumerate(shown)],
         ],
         data_table(
             "The numbers of this plot",
@@ -59,7 +60,12 @@ def dots(
     ]
 
 
-def _frame(x: Scale, axis: Axis, top: float, height: float, level: tuple[float, str] | None) -> Node:
+def _note_px(rows: Sequence[Named]) -> float:
+    """Room for the longest note."""
+    return max(NOTE_PX, 14 + LETTER_PX * min(max((len(row.note) for row in rows), default=0), NAME_CHARACTERS))
+
+
+def _frame(x: Scale, axis: Axis, top: float, height: float, end: float, level: tuple[float, str] | None) -> Node:
     floor = height - FOOT_PX
     rule = None
     if level is not None:
@@ -70,12 +76,12 @@ def _frame(x: Scale, axis: Axis, top: float, height: float, level: tuple[float, 
     return [
         [h.path(class_="grid", d=f"M{px(x(value))} {px(top)}V{px(floor)}") for value, _ in x.ticks],
         [text_at(x(value), floor + 15, words, "middle") for value, words in x.ticks],
-        text_at((NAMES_PX + WIDTH_PX - NOTE_PX) / 2, height - 6, axis.label, "middle", "label"),
+        text_at((NAMES_PX + end) / 2, height - 6, axis.label, "middle", "label"),
         rule,
     ]
 
 
-def _row(row: Named, at: float, x: Scale) -> Node:
+def _row(row: Named, at: float, x: Scale, end: float) -> Node:
     parts: list[Node] = [text_at(NAMES_PX - 10, at + 4, shortened(row.name, NAME_CHARACTERS), "end", "label")]
     if row.low is not None and row.high is not None:
         parts.append(h.path(class_="whisker s0", d=f"M{px(x(row.low))} {px(at)}H{px(x(row.high))}"))
@@ -83,5 +89,5 @@ def _row(row: Named, at: float, x: Scale) -> Node:
         parts.append(text_at(NAMES_PX + 4, at + 4, "no value", "start"))
     else:
         parts.append(h.circle(class_="point s0", cx=px(x(row.value)), cy=px(at), r="4.5"))
-    parts.append(text_at(WIDTH_PX - NOTE_PX + 8, at + 4, row.note, "start"))
+    parts.append(text_at(end + 8, at + 4, shortened(row.note, NAME_CHARACTERS), "start"))
     return parts

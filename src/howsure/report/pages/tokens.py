@@ -119,9 +119,11 @@ def _tip(shade: Shade) -> Node:
 
 
 def percent(share: float | None) -> str:
-    """A probability, with enough digits that a small one is not 0."""
+    """A probability, with enough digits that a small one is not 0, and a large one not certain."""
     if share is None:
         return "—"
+    if 0.9995 <= share < 1:
+        return "over 99.9 %"
     return f"{share * 100:.1f} %" if share >= 0.001 or share == 0 else f"{share * 100:.2g} %"
 
 
