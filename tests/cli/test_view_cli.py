@@ -115,7 +115,8 @@ def test_other_machines_need_a_token(tmp_path: Path, free_port: int) -> None:
 
 
 def test_what_cannot_be_served_is_one_sentence(tmp_path: Path) -> None:
-    assert "nothing is not a folder" in refused(tmp_path / "nothing")
+    said = refused(tmp_path / "nothing")
+    assert "nothing is not a folder: name one that holds run folders, or make some with `howsure demo`" in said
     said = refused(tmp_path, "--host", "192.0.2.1", "--token", "x" * 16)
     assert "--host 192.0.2.1 is no address of this machine" in said
     with pytest.raises(InputError, match="--host is empty"):

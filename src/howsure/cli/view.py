@@ -38,9 +38,11 @@ def view(
     Example: howsure view runs/
     """
     from howsure.report.viewer import serve as server
+    from howsure.report.viewer.places import served_root
     from howsure.runs import find_runs
 
     server.check_installed()
+    served_root(folder)
     host = server.checked_host(host)
     asked = server.checked_token(host, token)
     found = len(find_runs(folder))

@@ -164,6 +164,10 @@ def test_where_a_report_goes(runs: Path, tmp_path: Path) -> None:
         write_report_of([folder], tmp_path)
     with pytest.raises(InputError, match="there is no folder"):
         write_report_of([folder], tmp_path / "no" / "x.html")
+    before = (folder / "samples.jsonl").read_bytes()
+    with pytest.raises(InputError, match="is a part of the run itself: choose another file"):
+        write_report_of([folder], folder / "samples.jsonl")
+    assert (folder / "samples.jsonl").read_bytes() == before
 
 
 def test_a_fault_in_the_report_does_not_cost_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ def test_a_token_given_once_becomes_a_cookie(folder: Path) -> None:
     assert (first.status, first.headers["location"]) == (303, "/run?path=one&q=x")
     cookie = first.headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "SameSite=strict" in cookie
+    assert "SameSite=lax" in cookie, "a strict one is not sent where a shared address is opened from another page"
     assert TOKEN not in cookie
     given = cookie.partition(";")[0]
     assert browser.get("/run?path=one", cookie=given).status == 200

@@ -176,3 +176,15 @@ def test_long_texts_are_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch
         table.append(f"s{place}", Place(0, 0), {"text": "x" * 9_000})
     assert [len(text) for text in table.values("text")] == [4_000, 4_000, 4_000, 200, 200]
     assert table.texts_are_cut
+
+
+def test_samples_that_were_changed_are_seen_to_have_changed(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "many", MANY[:3])
+    known = Library(tmp_path).whole("many")
+    seen = known.version
+    lines = (folder / "samples.jsonl").read_bytes()
+    (folder / "new").write_bytes(lines.replace(b"Question number 1", b"Question number 7"))
+    (folder / "new").rename(folder / "samples.jsonl")
+    known.catch_up()
+    assert known.version != seen, "as many as before, but not the same"
+    assert "7" in known.material.table.values("question")[1]

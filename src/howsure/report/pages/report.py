@@ -19,7 +19,7 @@ from howsure.report.pages.parts import facts, notice, picks, section, tiles, wor
 from howsure.report.pages.shell import standalone
 from howsure.runs import find_runs
 from howsure.runs.files import write_atomic
-from howsure.runs.folder import MANIFEST
+from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY
 
 NAME = "report.html"
 MOST_BYTES = 6_000_000
@@ -44,6 +44,8 @@ def write_report_of(folders: Sequence[RunFolder], out: Path | None = None) -> Pa
     path = out or (Path(folders[0]) / NAME if len(folders) == 1 else Path(NAME))
     if path.is_dir():
         raise InputError(f"{path} is a folder: name the file, such as {path / NAME}")
+    if path.name in (MANIFEST, SAMPLES, SUMMARY, LOCK) and (path.parent / MANIFEST).is_file():
+        raise InputError(f"{path} is a part of the run itself: choose another file, such as {path.with_name(NAME)}")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first")
     write_atomic(path, report_of(folders).encode("utf-8", "replace"))

@@ -90,7 +90,8 @@ class Guard:
         if given and self._token is not None and _same(given[-1], self._token):
             rest = urlencode([(name, value) for name, value in fields if name != "token"])
             answer = RedirectResponse(_own_path(scope["path"]) + (f"?{rest}" if rest else ""), status_code=303)
-            answer.set_cookie(self._cookie, str(self._pass), httponly=True, samesite="strict", path="/")
+            # lax: an address that was shared opens from a mail or from a terminal in the browser, and from nowhere else
+            answer.set_cookie(self._cookie, str(self._pass), httponly=True, samesite="lax", path="/")
             return answer
         if self._pass is not None and _same(cookie_parser(headers.get("cookie", "")).get(self._cookie, ""), self._pass):
             return None

@@ -68,7 +68,7 @@ class Opened:
     def version(self) -> str:
         """Another text whenever there is anything new to see."""
         material = self.material
-        marks = (material.status, len(material.table), material.damaged_lines, self._signature[:2], self.complete)
+        marks = (material.status, len(material.table), material.damaged_lines, self._signature, self.complete)
         return f"{hash(marks) & 0xFFFFFFFFFFFF:012x}"
 
     @property
