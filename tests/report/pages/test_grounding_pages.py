@@ -248,7 +248,8 @@ def test_directions(dx: float, dy: float, words: str) -> None:
         ((500, 500), (812, 500), None, "The click is 312 thousandths to the right of the place where it belongs, "
          "beyond δ = 140.", "missed, 312 off"),
         (BOX, (500, 500), None, "The click is inside the target, 0.0 thousandths from its middle.", "hit, 0.0 off"),
-        (BOX, (500, 440), None, "The click is outside of the target, 60 thousandths above its middle.", "missed, 60 off"),
+        (BOX, (500, 440), None, "The click is outside of the target, 60 thousandths above its middle.",
+         "missed, 60 off"),
         (None, None, "refusal", "Nothing on this screen is to be clicked. The model says that there is nothing to "
          "click, which is right.", "refused rightly"),
         (None, (5, 5), None, "Nothing on this screen is to be clicked. The model clicks.",
@@ -461,3 +462,18 @@ def test_a_click_that_is_off_by_delta_is_drawn_within_it(tmp_path: Path) -> None
     assert "the dashed line" in page
     made.run.manifest.identity.options["delta"] = 3000.0
     assert "the dashed line" not in text_of(grounding_plots.how_far(made).body), "there is none"
+
+
+def test_a_picture_that_there_is_no_room_for_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    Image.new("RGB", (80, 40), "navy").save(tmp_path / "a.png")
+    picture = inspect_picture(tmp_path / "a.png")
+    sample = answered("s", 0, about(picture), (500.0, 500.0))
+    made = material_of(tmp_path / "run", [sample], images=[picture])
+    full = made.linked(Embedded(made.folder, 10))
+    page = text_of(grounding_screen.screen(sample, full))
+    assert (
+        f"There is no room for more pictures in this file; the run folder has it as {name_of(picture.sha256)}" in page
+    )
+    assert "There is no copy" not in page
+    (made.folder / str(name_of(picture.sha256))).unlink()
+    assert "There is no copy of its picture here" in text_of(grounding_screen.screen(sample, full))

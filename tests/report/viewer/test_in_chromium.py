@@ -20,7 +20,6 @@ import browser as chrome
 from howsure.report.pages.contract import Card
 from howsure.report.pages.material import Embedded
 from howsure.report.pages.parts import card
-from howsure.report.pages.pictures import missing
 from howsure.report.pages.shell import standalone
 from howsure.runs import Identity, Run, RunWriter
 from howsure.studies.mcq.judge import judge
@@ -286,7 +285,7 @@ def test_reports_alone(opened: Any, runs: Path, study: str, scheme: str) -> None
 def test_a_long_word_does_not_make_a_narrow_page_wider(watched: chrome.Watched, tmp_path: Path) -> None:
     path = "/a/folder/whose/name/goes/on/" + "and-on" * 30
     said = Card("k", "a sample", "1.7 % sure, clicked where there is nothing to click at all", False, None)
-    shown = [missing({"image_path": path}), h.p[path], h.h2[path], card(said, Embedded(tmp_path, 0))]
+    shown = [h.p(class_="quiet")[path], h.p[path], h.h2[path], card(said, Embedded(tmp_path, 0))]
     (tmp_path / "page.html").write_text(standalone("long", [h.main[shown]]))
     watched.page.set_viewport_size({"width": 390, "height": 800})
     watched.page.goto((tmp_path / "page.html").as_uri())

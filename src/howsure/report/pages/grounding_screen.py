@@ -46,7 +46,7 @@ def screen(sample: Sample, material: Material, *, large: bool = False) -> Node:
         h.div(class_="screen outside" if _leaves(result) else "screen")[
             _picture(source, width, height), _marks(sample, delta, width / height)
         ],
-        missing(result) if source is None else None,
+        missing(result, material) if source is None else None,
         h.p(class_="quiet")[f"Shown squeezed: it is {_size_words(result)} pixels."] if squeezed else None,
     ]
 

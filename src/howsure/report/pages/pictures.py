@@ -7,7 +7,7 @@ from typing import Any
 import htpy as h
 from htpy import Node
 
-from howsure.report.pages.material import Material
+from howsure.report.pages.material import Material, picture_within
 from howsure.report.pages.parts import words
 from howsure.studies.pictures import kept_count, name_of
 
@@ -25,11 +25,16 @@ def picture_of(result: dict[str, Any], material: Material) -> Node:
         return None
     source = source_of(result, material)
     if source is None:
-        return missing(result)
+        return missing(result, material)
     return h.img(src=source, alt="The image that the question is about", loading="lazy")
 
 
-def missing(result: dict[str, Any]) -> Node:
+def missing(result: dict[str, Any], material: Material) -> Node:
+    """Why a picture is not seen: there is no copy, or no more room in the file."""
+    digest = result.get("image_sha256")
+    name = name_of(digest) if isinstance(digest, str) else None
+    if name is not None and picture_within(material.folder, name) is not None:
+        return h.p(class_="quiet")[f"There is no room for more pictures in this file; the run folder has it as {name}."]
     return h.p(class_="quiet")[f"There is no copy of its picture here; it was at {words(result.get('image_path'))}."]
 
 

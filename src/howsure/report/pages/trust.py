@@ -117,9 +117,9 @@ def picks(material: Material, most: int) -> Picks | None:
     return Picks(
         cards[0],
         cards[1],
-        surely_words="Off every shortest path to the goal, and the model was sure. Of steps that were asked the same, "
+        surely_words="Steps off every shortest path to the goal, the surest first. Of those that were asked the same, "
         "the first is shown.",
-        doubtfully_words="On a shortest path, and the model doubted: stopping to ask when unsure would lose these.",
+        doubtfully_words="Steps on a shortest path, the least sure first: stopping to ask when unsure would lose these.",
         nothing="No action has both a probability and a shortest path to compare it with.",
     )
 
