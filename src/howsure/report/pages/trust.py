@@ -119,7 +119,7 @@ def picks(material: Material, most: int) -> Picks | None:
         cards[1],
         surely_words="Steps off every shortest path to the goal, the surest first. Of those that were asked the same, "
         "the first is shown.",
-        doubtfully_words="Steps on a shortest path, the least sure first: asking whenever it is unsure would lose these.",
+        doubtfully_words="Steps on a shortest path, the least sure first: stopping to ask when unsure loses these.",
         nothing="No action has both a probability and a shortest path to compare it with.",
     )
 
