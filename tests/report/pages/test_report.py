@@ -184,7 +184,7 @@ def test_an_unfinished_run_has_a_report_that_says_so(runs: Path, tmp_path: Path)
     manifest = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps(manifest | {"status": "interrupted"}))
     html = report_of([folder])
-    assert "This run is not finished: 60 of 60 samples are here" in html
+    assert "This run is not finished: 60 of 60 samples are here, and there are no figures yet. The command that" in html
     assert "Surely wrong" in html
 
 

@@ -167,6 +167,14 @@ def test_a_table_of_many_rows_comes_in_pages(tmp_path: Path) -> None:
     assert "/run?path=many&sort=margin#table" in links(last.text), "another order begins at its first page"
 
 
+def test_lines_that_hold_no_sample_are_counted(folder: Path) -> None:
+    samples = folder / "one" / "samples.jsonl"
+    for said in (">1 line of samples.jsonl holds no sample that can be read, and is left out.<",
+                 ">2 lines of samples.jsonl hold no sample that can be read, and are left out.<"):  # fmt: skip
+        samples.write_bytes(samples.read_bytes() + b"{\n")
+        assert said in Browser(folder).get("/run?path=one").text
+
+
 def test_columns_say_what_they_mean_and_empty_ones_are_hidden(folder: Path) -> None:
     write_run(folder / "right", [question(0, 0.9)])
     page = Browser(folder).get("/table?path=right").text

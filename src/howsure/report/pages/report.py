@@ -29,6 +29,7 @@ SHELL_BYTES = 200_000
 SHORT_BYTES = 20_000
 """Kept free for each run that is still to come, which at least its figures need."""
 PICKS = 5
+GOES_ON = "The command that made it, with the same --out, goes on from there."
 MOST_RUNS = 20
 
 RunFolder = str | os.PathLike[str]
@@ -165,7 +166,8 @@ def overview(material: Material) -> Node:
 
 def _not_finished(material: Material) -> str:
     here, wanted = len(material.table), material.run.manifest.items
-    return f"This run is not finished: {here:,} of {wanted:,} samples are here, and there are no figures yet."
+    found = f"This run is not finished: {here:,} of {wanted:,} samples are here, and there are no figures yet."
+    return found if material.status == "running" else f"{found} {GOES_ON}"
 
 
 def _figures(summary: dict[str, Any]) -> Node:

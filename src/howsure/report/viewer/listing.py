@@ -21,7 +21,13 @@ COLUMNS = (
     Column("study", "study", "word", help="Which of the studies it is."),
     Column("model", "model", "text", help="The model's name, as it was given."),
     Column("figures", "figures", "text", help="The headline figures with their intervals, or why there are none."),
-    Column("status", "status", "word", help="finished; running; stopped, interrupted or failed: go on with its --out."),
+    Column(
+        "status",
+        "status",
+        "word",
+        help="finished; running; stopped (killed), interrupted (Ctrl-C) or failed: the command that made it, with the "
+        "same --out, goes on from there.",
+    ),
     Column("items", "items", "number", digits=0, help="How many samples it has when it is finished."),
     Column("data", "data", "text", help="Where the data was read from."),
     Column("started", "started (UTC)", "text", help="When it was begun."),

@@ -19,6 +19,7 @@ DRAWN_AT_ONCE = 5_000
 """Samples of which the plots are drawn while the page waits; of more they come after the table."""
 POLLS_MS = {"running": "2000", "finished": ""}
 OTHER_POLL_MS = "10000"
+_HOLD = ("hold no sample that can be read, and are", "holds no sample that can be read, and is")
 STILL_READING = "Still being read: sorting and filtering wait for the rest."
 
 
@@ -93,7 +94,5 @@ def _damage(run: Opened) -> Node:
     lines = run.material.damaged_lines
     return [
         notice(run.problem) if run.problem else None,
-        notice(f"{counted(lines, 'line')} of samples.jsonl hold no sample that can be read, and are left out.")
-        if lines
-        else None,
+        notice(f"{counted(lines, 'line')} of samples.jsonl {_HOLD[lines == 1]} left out.") if lines else None,
     ]
