@@ -222,6 +222,15 @@ def test_what_comes_after_a_line_that_is_lost_says_that_its_place_is_not_known(t
     assert ">byte of the document<" in about(material, material.table.keys[0])
 
 
+def test_only_averages_over_something_impossible_are_infinite(tmp_path: Path) -> None:
+    text = f"{poem(150).replace('five', 'sky')} five {poem(150, seed=1).replace('five', 'sky')}"
+    page = shown(run_of(tmp_path, text, model=Reader({**PROBS, "five": 0.0})))
+    assert "takes infinitely many bits, and so does every average over it." in page
+    rows = re.findall(r"<tr>(.*?)</tr>", page[page.index(">from byte<") :])
+    cells = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in rows]
+    assert any(row[2] != "—" and row[3] == "—" for row in cells if len(row) == 4), "a later block is finite"
+
+
 def test_the_hardest_are_said_to_be_of_those_that_are_listed() -> None:
     figures = {"reason": None, "bytes": 9, "impossible": 0, "intervals_bits": None}
     listed = [{"document": f"d{i}", "bits_per_byte": 1.0 + i, **figures} for i in range(3)]

@@ -126,7 +126,7 @@ def _unit_of(byte_count: float) -> tuple[float, str]:
 def _gaps(one: Along) -> str:
     if not one.sums["impossible"].sum():
         return ""
-    return " A block with a token of probability 0 takes infinitely many bits, and so does everything after it."
+    return " A block with a token of probability 0 takes infinitely many bits, and so does every average over it."
 
 
 def _tips(starts: Any, ends: Any, bits: Sequence[float | None]) -> list[str]:

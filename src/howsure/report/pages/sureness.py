@@ -84,7 +84,7 @@ def _reading(risk: Sequence[float]) -> str:
 def _ranking(auroc: float | None) -> str:
     if auroc is None:
         return ""
-    return f" AUROC {auroc:.2f}: the chance that a right one is surer than a wrong one; 0.5 is a coin's."
+    return f" AUROC {auroc:.2f}: the chance that a right one is surer than a wrong one; 0.5 would be luck."
 
 
 def histogram_by_outcome(
