@@ -83,6 +83,16 @@ def test_pictures_go_first_where_there_is_no_room(tmp_path: Path, monkeypatch: p
     assert "By how much does the best choice win?" in without
 
 
+def test_frames_within_drawings_go_first_too(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_them = report_of([runs / "trust"])
+    assert "data:image/png" in with_them
+    monkeypatch.setattr(report, "MOST_BYTES", len(with_them.encode()) - 2_000)
+    without = report_of([runs / "trust"])
+    assert "data:image/png" not in without
+    assert "There is no room for more pictures in this file" in without
+    assert "are left out, since the file would be larger" not in without
+
+
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_report_needs_nothing_from_outside(runs: Path, study: str) -> None:
     html = (runs / FOLDERS.get(study, study) / "report.html").read_text(encoding="utf-8")

@@ -87,7 +87,7 @@ def report_of(folders: Sequence[RunFolder]) -> str:
 def _fitted(material: Material, name: str, anchors: str, room_bytes: int) -> Markup:
     """All of a run; without pictures, or in short, where the file would grow too large."""
     made = _made(whole(material, name, anchors))
-    if _bytes(made) > room_bytes and 'src="data:' in made:
+    if _bytes(made) > room_bytes and '="data:image' in made:  # src of an image, href within a drawing
         made = _made(whole(material.linked(Embedded(material.folder, 0)), name, anchors))
     return made if _bytes(made) <= room_bytes else _made(_in_short(material, name))
 
