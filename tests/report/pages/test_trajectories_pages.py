@@ -26,7 +26,7 @@ from howsure.report.pages.trajectories_alarms import _saved
 from howsure.report.pages.trajectories_groups import alarms_of, groups_of
 from howsure.report.pages.trajectories_scores import SCORES
 from howsure.report.pages.trajectories_spark import spark
-from howsure.report.pages.trajectories_turns import quartiles
+from howsure.report.pages.trajectories_turns import QUARTILES, quantiles
 from howsure.runs import Sample
 from howsure.studies.trajectories import Judging, Policy
 from trajectory_logs import call, greeting, message, results, scored, simulation
@@ -143,7 +143,8 @@ def test_a_run_alone_in_its_group_is_neither_the_surest_nor_the_least_sure(tmp_p
 
 
 def test_a_quartile_beside_something_infinite_is_the_value_that_lies_there() -> None:
-    found = quartiles(np.array([[1.0, 1.0], [2.0, 2.0], [3.0, math.inf], [4.0, math.inf], [math.inf, math.inf]]))
+    column = [[1.0, 1.0], [2.0, 2.0], [3.0, math.inf], [4.0, math.inf], [math.inf, math.inf]]
+    found = quantiles(np.array(column), QUARTILES)
     assert found.T.tolist() == [[2.0, 3.0, 4.0], [2.0, math.inf, math.inf]]
 
 
@@ -485,3 +486,12 @@ def test_a_message_for_which_a_page_has_no_room_says_how_long_it_is(tmp_path: Pa
     material = study(tmp_path, results(simulation(turns, id="a")))
     markup = shown(pages.about(material.sample(0), material))
     assert "of 45,000 characters: this page has no room for more" in markup
+
+
+def test_shades_count_infinite_turns_among_all_turns(tmp_path: Path) -> None:
+    turns = [0.1 * place for place in range(1, 11)] + [9999.0] * 10
+    material = study(tmp_path, results(scored(turns, [0.1] * 20, id="a")))
+    page = text_of(shown(pages.about(material.sample(0), material)))
+    assert "agent: ∞, ∞, ∞, ∞ nats" in page, (
+        "half of the turns are infinite, so that all finite ones are the surer half"
+    )

@@ -21,7 +21,7 @@ from howsure.report.pages.parts import badge, facts, flag, long_text, notice, nu
 from howsure.report.pages.plain import as_written
 from howsure.report.pages.tokens import Shade, legend, shaded
 from howsure.report.pages.trajectories_groups import Group, alarms_of, group_of
-from howsure.report.pages.trajectories_turns import NO_SCORES
+from howsure.report.pages.trajectories_turns import NO_SCORES, quantiles
 from howsure.report.text import counted
 from howsure.runs import Sample
 from howsure.studies.trajectories.document import coverage, simulation_summary
@@ -159,9 +159,9 @@ def _shades(group: Group | None, material: Material) -> dict[str, list[float]]:
     found = {}
     for actor in ("agent", "user"):
         scores = material.table.values(f"_{actor}")
-        known = np.array([u for row in chosen for u in scores[row] if math.isfinite(u)])
+        known = np.array([u for row in chosen for u in scores[row] if not math.isnan(u)])
         if len(known) >= LEAST_COMPARED:
-            found[actor] = np.quantile(known, SHARES).tolist()
+            found[actor] = quantiles(known, SHARES).tolist()
     return found
 
 
@@ -319,7 +319,8 @@ def _shade_legend(scene: Scene) -> Node:
         return None
     names = ("the surer half", "50 to 75 %", "75 to 90 %", "90 to 97 %", "the least sure 3 %")
     ends = "; ".join(
-        f"{actor}: {', '.join(number(end, 2) for end in found)} nats" for actor, found in scene.shades.items()
+        f"{actor}: {', '.join('∞' if math.isinf(end) else number(end, 2) for end in found)} nats"
+        for actor, found in scene.shades.items()
     )
     return h.p(class_="shades")[
         "U beside all turns of the same speaker in comparable runs: ",

@@ -35,6 +35,7 @@ LEAST_RUNS = 3
 """Behind a median, where there are so many at all."""
 SINGLE_RUNS = 2
 MOST_MARKS = 150
+QUARTILES = (0.25, 0.5, 0.75)
 _HUGE = 1e200
 """Stands for what is infinite: larger than any sum of log-probabilities."""
 
@@ -118,7 +119,7 @@ def _draw(chart: Chart, side: Side, found: Matrix) -> list[tuple[Any, ...]]:
     enough = runs >= min(LEAST_RUNS, max(int(runs.max()), 1))
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)  # a turn that no run reached with a score
-        low, middle, high = np.where(enough, quartiles(found), np.nan)
+        low, middle, high = np.where(enough, quantiles(found, QUARTILES), np.nan)
     known = np.flatnonzero(~np.isnan(middle))
     place = [turns[i] for i in known]
     if len(found) > 1:
@@ -133,10 +134,10 @@ def _draw(chart: Chart, side: Side, found: Matrix) -> list[tuple[Any, ...]]:
     return [(turns[i], side.name, int(runs[i]), *(_shown(ends[i]) for ends in (low, middle, high))) for i in known]
 
 
-def quartiles(found: Matrix) -> Matrix:
-    """[3 × turns] over the runs that have a value. What is infinite counts as larger than everything else: NumPy would
-    have no quartile beside it, not even where both neighbours are finite."""
-    ends: Matrix = np.nanquantile(np.minimum(found, _HUGE), [0.25, 0.5, 0.75], axis=0)
+def quantiles(found: Matrix, shares: Sequence[float]) -> Matrix:
+    """[shares × columns] over the rows that have a value. What is infinite counts as larger than everything else: NumPy
+    would have no quantile beside it, not even where both neighbours are finite."""
+    ends: Matrix = np.nanquantile(np.minimum(found, _HUGE), shares, axis=0)
     return np.where(ends > _HUGE * 1e-9, np.inf, ends)
 
 
