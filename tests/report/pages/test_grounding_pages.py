@@ -18,7 +18,7 @@ from howsure.report.pages import grounding as pages
 from howsure.report.pages import grounding_plots, grounding_screen
 from howsure.report.pages.contract import Picks
 from howsure.report.pages.grounding_screen import shown_size
-from howsure.report.pages.grounding_words import came_of_it, direction, in_words
+from howsure.report.pages.grounding_words import came_of_it, direction, in_words, marks
 from howsure.report.pages.material import Embedded, Material
 from howsure.report.pages.pictures import left_out, source_of
 from howsure.report.pages.report import report_of
@@ -477,3 +477,15 @@ def test_a_picture_that_there_is_no_room_for_is_not_said_to_be_missing(tmp_path:
     assert "There is no copy" not in page
     (made.folder / str(name_of(picture.sha256))).unlink()
     assert "There is no copy of its picture here" in text_of(grounding_screen.screen(sample, full))
+
+
+def test_only_the_marks_that_are_drawn_are_explained() -> None:
+    for click, number in (((510.0, 500.0), False), ((900.0, 2500.0), True)):
+        sample = answered("s", 0, about(), click)
+        assert ("the number: how far off" in marks(sample, DELTA)) == number, "a hit has none beside it"
+
+
+def test_a_place_far_away_is_two_numbers(tmp_path: Path) -> None:
+    sample = answered("s", 0, about(), (-500.0, 2500.0))
+    made = material_of(tmp_path / "run", [sample])
+    assert "(-500, 2500)" in text_of([one.body for one in pages.about(sample, made)])

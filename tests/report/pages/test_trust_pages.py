@@ -413,6 +413,15 @@ def test_whether_it_was_asked_before(runs: Path, first: dict[str, Any], said: st
     assert said in page if said else "asked before" not in page, "missing is missing"
 
 
+def test_a_step_without_an_action_says_why(runs: Path) -> None:
+    made = material(runs / "scored")
+    sample = made.sample(0)
+    sample.result["action"] = None
+    sample.result["conditions"]["X|L,S"] |= {"action_missing": "too_long", "probabilities": None}
+    page = text(html(trust.about(sample, made)))
+    assert "action none (too long), so nothing happened" in page, "nothing was written that could be read"
+
+
 def test_the_page_of_a_written_step_shades_its_tokens(runs: Path) -> None:
     page = about(runs / "logprobs", 0)
     said = text(page)

@@ -137,7 +137,7 @@ def _by_distance(material: Material, most: int) -> Picks:
     return Picks(
         wrong,
         right,
-        f"Misses, the farthest off first. {_marks_words()}",
+        f"Misses, the farthest off first. {_marks_words()} {left_out(material, '_digest')}".strip(),
         "Hits, the farthest from the middle of their target first: a little more, and they would be misses.",
         ("Farthest off", "Barely hit"),
         "No answer has a distance.",

@@ -57,7 +57,8 @@ def _screen(sample: Sample, material: Material) -> Section:
 
 
 def _place(place: list[float] | None) -> str | None:
-    return None if place is None else f"({', '.join(map(thousandths, place))})"
+    """Without commas in the thousands, which would be taken for those between."""
+    return None if place is None else f"({', '.join(thousandths(one).replace(',', '') for one in place)})"
 
 
 # -- what was asked ---------------------------------------------------------------------------------------------------

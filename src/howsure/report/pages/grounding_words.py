@@ -128,7 +128,7 @@ def _marks(result: dict[str, Any], delta: float | None) -> Iterator[str]:
     click = result.get("pred_coord")
     if click is not None:
         yield "orange ring: where the model clicks" + (", farther that way" if is_outside(click) else "")
-    if click is not None and result.get("l2") is not None:
+    if click is not None and result.get("l2") is not None and not result.get("hit"):
         yield "the number: how far off, in thousandths of the screen"
     if (result.get("samples") or {}).get("points"):
         yield "yellow dots: where its other answers click"

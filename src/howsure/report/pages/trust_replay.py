@@ -13,7 +13,7 @@ from howsure.report.pages.parts import badge, facts, number, words
 from howsure.report.pages.stepper import stepper
 from howsure.report.pages.tokens import percent
 from howsure.report.pages.trust_frames import Frames, end_of
-from howsure.report.pages.trust_spread import EVIDENCE, spreads, worked_out
+from howsure.report.pages.trust_spread import ACTING, EVIDENCE, plain, spreads, worked_out
 from howsure.report.text import counted
 from howsure.runs import Sample
 
@@ -104,7 +104,8 @@ def done(result: dict[str, Any]) -> str:
     """What was done, how sure the model was of it, and what came of it."""
     action = result.get("action")
     if action is None:
-        return "none could be read from the answer, so nothing happened"
+        acting = result["conditions"][ACTING]
+        return f"none ({plain(acting.get('action_missing') or acting.get('entropy_missing'))}), so nothing happened"
     share = result.get("action_probability")
     sure = "probability not known" if share is None else percent(share)
     return f"{words(action, 30)} ({sure}). {words(result.get('effect') or '', TEXT_CHARACTERS)}"

@@ -43,7 +43,8 @@ MEANING = (
 EVIDENCE = {
     "scored": "Probabilities are exact, among the allowed actions, and H is their entropy.",
     "logprobs": "The model wrote its action. H is the entropy at the action's first token; the probabilities are that "
-    "token's alternatives, taken for the actions that they could become, and what fits none is “other”.",
+    "token's alternatives, taken for the actions that they could become. What fits none, or was not listed, is "
+    "“other”, so that 0 % means: not among those that were listed.",
     "verbalized": "The model wrote down how likely each direction is for its next three steps. Shown is the first of "
     "the three; H weighs the entropies of the three by 0.5, 0.3 and 0.2.",
 }
