@@ -489,3 +489,15 @@ def test_a_place_far_away_is_two_numbers(tmp_path: Path) -> None:
     sample = answered("s", 0, about(), (-500.0, 2500.0))
     made = material_of(tmp_path / "run", [sample])
     assert "(-500, 2500)" in text_of([one.body for one in pages.about(sample, made)])
+
+
+def test_a_report_holds_a_screen_once_however_many_samples_are_on_it(tmp_path: Path) -> None:
+    Image.effect_noise((800, 400), 90).save(tmp_path / "a.png")
+    picture = inspect_picture(tmp_path / "a.png")
+    samples = [answered(f"s{i}", i, about(picture), (500.0 + 40 * i, 500.0)) for i in range(10)]
+    material_of(tmp_path / "run", samples, images=[picture])
+    page = report_of([tmp_path / "run"])
+    (name,) = re.findall(r'<image[^>]* id="(screen-[^"]*)"', page)
+    assert page.count("data:image/jpeg") == 1
+    assert page.count(f'href="#{name}"') == page.count('class="card"') - 1 >= 9
+    assert page.index(f'id="{name}"') < page.index(f'href="#{name}"')

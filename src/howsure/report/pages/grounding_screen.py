@@ -18,7 +18,7 @@ from htpy import Element, Node
 from howsure.report.pages.grounding_words import in_words, thousandths
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import words
-from howsure.report.pages.pictures import missing, source_of
+from howsure.report.pages.pictures import drawing_of, missing
 from howsure.runs import Sample
 from howsure.studies.grounding.output.overlay import is_outside
 
@@ -40,13 +40,13 @@ def screen(sample: Sample, material: Material, *, large: bool = False) -> Node:
     """The screen of a sample with its marks; an empty frame and a sentence where no copy of it was kept."""
     result = sample.result
     width, height, squeezed = shown_size(result.get("image_size"), PAGE_PX if large else CARD_PX)
-    source = source_of(result, material)
+    picture = drawing_of(result, material)
     delta = delta_of(material)
     return [
         h.div(class_="screen outside" if _leaves(result) else "screen")[
-            _picture(source, width, height), _marks(sample, delta, width / height)
+            _picture(picture, width, height), _marks(sample, delta, width / height)
         ],
-        missing(result, material) if source is None else None,
+        missing(result, material) if picture is None else None,
         h.p(class_="quiet")[f"Shown squeezed: it is {_size_words(result)} pixels."] if squeezed else None,
     ]
 
@@ -76,8 +76,7 @@ def _leaves(result: dict[str, Any]) -> bool:
     return click is not None and is_outside(click)
 
 
-def _picture(source: str | None, width: float, height: float) -> Element:
-    inner = h.image({"preserveAspectRatio": "none"}, href=source, width="100%", height="100%") if source else None
+def _picture(inner: Element | None, width: float, height: float) -> Element:
     return h.svg(
         {"viewBox": f"0 0 {width:g} {height:g}", "aria-hidden": "true"},
         class_="picture",

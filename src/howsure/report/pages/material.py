@@ -216,6 +216,8 @@ class Embedded:
         self.folder = folder
         self.left = budget_bytes
         self.left_out = 0
+        self.drawn: set[str] = set()
+        """The ids of pictures that the page holds already, to be drawn again without another copy."""
 
     def sample(self, key: str) -> str | None:
         return None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import htpy as h
-from htpy import Node
+from htpy import Element, Node
 
-from howsure.report.pages.material import Material, picture_within
+from howsure.report.pages.material import Embedded, Material, picture_within
 from howsure.report.pages.parts import words
 from howsure.studies.pictures import kept_count, name_of
 
@@ -17,6 +18,26 @@ def source_of(result: dict[str, Any], material: Material) -> str | None:
     digest = result.get("image_sha256")
     name = name_of(digest) if isinstance(digest, str) else None
     return None if name is None else material.links.picture(name)
+
+
+def drawing_of(result: dict[str, Any], material: Material) -> Element | None:
+    """A sample's image for a drawing, as large as that; None where it cannot be shown.
+
+    Many samples are about one screen: a report holds it once, and a second drawing of it leads to the first.
+    """
+    links = material.links
+    whose = hashlib.sha256(str(material.folder.absolute()).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    name = f"screen-{whose}-{result.get('image_sha256')}"
+    if isinstance(links, Embedded) and name in links.drawn:
+        return h.use(href=f"#{name}")
+    source = source_of(result, material)
+    if source is None:
+        return None
+    whole = {"preserveAspectRatio": "none", "width": "100%", "height": "100%"}
+    if not isinstance(links, Embedded):
+        return h.image(whole, href=source)
+    links.drawn.add(name)
+    return h.image(whole, id=name, href=source)
 
 
 def picture_of(result: dict[str, Any], material: Material) -> Node:
