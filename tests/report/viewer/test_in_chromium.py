@@ -244,8 +244,8 @@ def test_stepping_through_a_trust_replay(watched: chrome.Watched, address: str, 
 def test_two_runs_compared(watched: chrome.Watched, address: str) -> None:
     page = watched.page
     page.goto(address)
-    page.locator("input[name=a][value='mcq/before']").check()
-    page.locator("input[name=b][value='mcq/after']").check()
+    page.locator("[id='a.mcq/before']").check()
+    page.locator("[id='b.mcq/after']").check()
     page.get_by_role("button", name="Compare").click()
     page.wait_for_load_state()
     assert query_of(watched) == {"a": ["mcq/before"], "b": ["mcq/after"]}
