@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.long
+DEMO_SCREENS = files("howsure.data") / "demo_grounding.jsonl"
 QUESTION = {"question": "the sky is", "choices": ["blue", "the dog"], "answer_index": 0}
 
 
@@ -192,9 +194,9 @@ def test_bad_input_is_one_sentence_and_exit_code_2(questions: Path, tiny_folder:
     assert_fails(
         howsure("mcq", questions, "--model", f"hf:{tiny_folder}", "--device", "xpu:7"), 2, "device 'xpu:7' cannot be"
     )
-    assert_fails(
-        howsure("mcq", questions, "--model", "hf:nosuch/model", HF_HUB_OFFLINE="1"), 2, "of 'nosuch/model' cannot be"
-    )
+    for command in (["mcq", questions], ["grounding", DEMO_SCREENS]):  # a model that is not there is not called blind
+        done = howsure(*command, "--model", "hf:nosuch/model", HF_HUB_OFFLINE="1")
+        assert_fails(done, 2, "the configuration of 'nosuch/model' cannot be had")
     assert_fails(howsure("runs", tmp_path / "gone"), 2, "not a folder")
     assert howsure("mcq").returncode == 2
     assert howsure("nonsense").returncode == 2

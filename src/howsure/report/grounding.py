@@ -186,7 +186,8 @@ def _files(summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> list
     kept, screens = kept_count(run.path, [sample.result.get("image_sha256", "") for sample in samples])
     if kept < screens:
         lines.append(
-            f"{PICTURES}/ holds copies of {kept:,} of {screens:,} screens: more than a run keeps, unreadable, or not written"
+            f"{PICTURES}/ holds copies of {kept:,} of {screens:,} screens: the others are more than a run keeps, "
+            "unreadable, or could not be written"
         )
     if any(sample.result.get("pred_coord") is not None for sample in samples):
         lines.append(f"to see clicks on their screens: howsure grounding overlay {shlex.quote(str(run.path))}")

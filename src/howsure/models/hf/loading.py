@@ -69,8 +69,13 @@ def reads_images(source: str) -> bool:
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
     with explained(source, "configuration"):
-        kind = cached_json(source, "config.json").get("model_type")
-    return kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+        found = cached_json(source, "config.json")
+    if not found and not Path(source).exists():
+        raise WeightsError(
+            f"the configuration of {source!r} cannot be had, neither from this machine nor from the hub: check the name "
+            "and the connection, or give the model's folder"
+        )
+    return found.get("model_type") in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 
 def cached_json(source: str, name: str) -> dict[str, Any]:
