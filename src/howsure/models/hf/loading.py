@@ -72,8 +72,8 @@ def reads_images(source: str) -> bool:
         found = cached_json(source, "config.json")
     if not found and not Path(source).exists():
         raise WeightsError(
-            f"the configuration of {source!r} cannot be had, neither from this machine nor from the hub: check the name "
-            "and the connection, or give the model's folder"
+            f"the configuration of {source!r} cannot be had, neither from this machine nor from the hub: check the "
+            "name and the connection, or give the model's folder"
         )
     return found.get("model_type") in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
