@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-KILLS = int(os.environ.get("HOWSURE_KILLS", "8"))
+KILLS = int(os.environ.get("HOWSURE_KILLS", "6"))
 """HOWSURE_KILLS=20 takes two minutes, which is too long for every day."""
 pytestmark = pytest.mark.long
 

@@ -385,7 +385,7 @@ def test_every_plot_has_its_table_and_every_picture_its_words(watched: chrome.Wa
         assert watched.page.locator("img:not([alt])").count() == 0
 
 
-SAMPLES_OF_EACH = 4
+SAMPLES_OF_EACH = 3
 
 
 # -- hostile runs -----------------------------------------------------------------------------------------------------

@@ -80,11 +80,11 @@ def report_of(folders: Sequence[RunFolder]) -> str:
     runs: list[Markup] = []
     for place, each in enumerate(zip(materials, names, anchors, strict=True)):
         used = sum(_bytes(made) for made in (both or Markup(), *runs))
-        runs.append(_fitted(*each, room - used - SHORT_BYTES * (len(materials) - place - 1)))
+        runs.append(fitted(*each, room - used - SHORT_BYTES * (len(materials) - place - 1)))
     return standalone(title, [h.main[both, runs], footer()])
 
 
-def _fitted(material: Material, name: str, anchors: str, room_bytes: int) -> Markup:
+def fitted(material: Material, name: str = "", anchors: str = "", room_bytes: int = MOST_BYTES - SHELL_BYTES) -> Markup:
     """All of a run; without pictures, or in short, where the file would grow too large."""
     made = _made(whole(material, name, anchors))
     if _bytes(made) > room_bytes and '="data:image' in made:  # src of an image, href within a drawing

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from howsure.errors import HowsureError
 from howsure.report.pages.material import PICTURE_KINDS, Embedded, picture_within
-from howsure.report.pages.report import PICTURE_BYTES, footer, title_of, whole
+from howsure.report.pages.report import PICTURE_BYTES, fitted, footer, title_of
 from howsure.report.pages.shell import asset, standalone, standalone_policy
 from howsure.report.viewer.address import State, fields_of, query_of
 from howsure.report.viewer.comparison import comparison_page
@@ -118,7 +118,7 @@ class Viewer:
         run = self._library.whole(_needed(fields, "path"))
         with run.lock:
             material = run.material.linked(Embedded(run.material.folder, PICTURE_BYTES))
-            page = standalone(title_of(material), [safely(lambda: whole(material), "The report"), footer()])
+            page = standalone(title_of(material), [safely(lambda: fitted(material), "The report"), footer()])
         answer = _html(page)
         answer.headers["Content-Security-Policy"] = f"{standalone_policy()}; frame-ancestors 'none'"
         answer.headers["Content-Disposition"] = 'inline; filename="report.html"'
