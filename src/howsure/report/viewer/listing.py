@@ -28,9 +28,9 @@ COLUMNS = (
         help="finished; running; stopped (killed), interrupted (Ctrl-C) or failed: the command that made it, with the "
         "same --out, goes on from there.",
     ),
+    Column("started", "started (UTC)", "text", help="When it was begun."),
     Column("items", "items", "number", digits=0, help="How many samples it has when it is finished."),
     Column("data", "data", "text", help="Where the data was read from."),
-    Column("started", "started (UTC)", "text", help="When it was begun."),
 )
 SHOWN_FIGURES = 2
 BLOCK_BYTES = 1 << 20
