@@ -7,39 +7,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import cut_to_fit, keep_whole, plain_table
-from howsure.report.text import counted, percent, printable, signed_nats, signed_points
+from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
+from howsure.report.text import counted, percent, signed_nats, signed_points
 
 _KINDS = {"right_to_wrong": "right in A, wrong in B", "wrong_to_right": "wrong in A, right in B"}
 
 
 def print_comparison(console: Console, comparison: dict[str, Any], shown_flips: int) -> None:
     """The table, McNemar's test in words, and so many flips of each kind."""
-    console.print(_table(comparison))
+    console.print(side_by_side(comparison, ("model", "run"), rows_of(comparison)))
     console.print()
     console.print(Text(mcnemar_in_words(comparison["difference"])))
     for kind, words in _KINDS.items():
         _print_flips(console, words, comparison["difference"]["flips"][kind], shown_flips)
     if comparison["notes"]:
         console.print()
-    for note in comparison["notes"]:
-        console.print(Text(f"note: {note}"))
-
-
-def _table(comparison: dict[str, Any]) -> Table:
-    a, b = comparison["a"], comparison["b"]
-    table = plain_table("", "A", "B", "B − A (95% interval, paired)")
-    keep_whole(table, 0, 3)
-    for place in (1, 2):
-        table.columns[place].overflow = "fold"
-    table.add_row("model", _name(a["model"]), _name(b["model"]), "")
-    table.add_row("run", _name(a["run"]), _name(b["run"]), "")
-    for row in rows_of(comparison):
-        table.add_row(*row)
-    return table
+    print_notes(console, comparison["notes"])
 
 
 def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -101,10 +86,6 @@ def _print_flips(console: Console, words: str, flips: Sequence[dict[str, Any]], 
 
 def _moved(nats: float | None) -> str:
     return "without bound" if nats is None else f"{nats:+.2f} nats"
-
-
-def _name(text: object) -> Text:
-    return Text(printable(str(text), one_line=True))
 
 
 def _nats(value: float | None) -> str:

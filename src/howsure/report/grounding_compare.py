@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import cut_to_fit, keep_whole, plain_table
-from howsure.report.text import percent, printable, shortened, signed_points
+from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
+from howsure.report.text import percent, shortened, signed_points
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12
 ID_CHARACTERS = 20
@@ -22,7 +22,7 @@ _KINDS = {"hit_to_miss": "hit in A, missed in B", "miss_to_hit": "missed in A, h
 def print_comparison(console: Console, comparison: dict[str, Any], shown_flips: int) -> None:
     """The table, McNemar's test in words, whether each knows, users and other groups, and some flips of each kind."""
     difference = comparison["difference"]
-    console.print(_table(comparison))
+    console.print(side_by_side(comparison, ("model", "run"), rows_of(comparison)))
     console.print()
     console.print(Text(distances_in_words(difference), style="dim"))
     console.print(Text(mcnemar_in_words(difference)))
@@ -35,24 +35,10 @@ def print_comparison(console: Console, comparison: dict[str, Any], shown_flips: 
         _print_flips(console, words, difference["flips"][kind], shown_flips)
     if comparison["notes"]:
         console.print()
-    for note in comparison["notes"]:
-        console.print(Text(f"note: {printable(note, one_line=True)}"))
+    print_notes(console, comparison["notes"])
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
-
-
-def _table(comparison: dict[str, Any]) -> Table:
-    a, b = comparison["a"], comparison["b"]
-    table = plain_table("", "A", "B", "B − A (95% interval, paired)")
-    keep_whole(table, 0, 3)
-    for place in (1, 2):
-        table.columns[place].overflow = "fold"
-    for name in ("model", "run"):
-        table.add_row(name, _name(a[name]), _name(b[name]), "")
-    for row in rows_of(comparison):
-        table.add_row(*map(_name, row))
-    return table
 
 
 def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -205,7 +191,3 @@ def _ends(flip: dict[str, Any]) -> tuple[str, str]:
 
 def _end(l2: float | None, says: object) -> str:
     return _distance(l2) if l2 is not None else shortened(str(says).replace("_", " "), ID_CHARACTERS)
-
-
-def _name(text: object) -> Text:
-    return Text(printable(str(text), one_line=True))

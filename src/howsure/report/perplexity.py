@@ -9,7 +9,15 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import SHOWN_FAILURES, cut_to_fit, keep_whole, plain_table, print_summary
+from howsure.report.tables import (
+    SHOWN_FAILURES,
+    cut_to_fit,
+    keep_whole,
+    plain_table,
+    print_notes,
+    print_summary,
+    side_by_side,
+)
 from howsure.report.text import printable, signed_bits
 from howsure.runs import Run
 from howsure.studies.perplexity.table import TABLE
@@ -81,26 +89,13 @@ def _failed(rows: Sequence[dict[str, Any]]) -> Text:
 
 def print_comparison(console: Console, comparison: dict[str, Any]) -> None:
     """Both models and their difference, per byte."""
-    console.print(_sides(comparison))
+    console.print(side_by_side(comparison, ("model",), rows_of(comparison)))
     console.print(Text("compared per byte: what a token is, each model decides for itself", style="dim"))
     documents = [row for row in comparison["documents"] if row["difference"] is not None]
     if len(documents) > 1:
         console.print()
         console.print(_largest_differences(documents))
-    for note in comparison["notes"]:
-        console.print(Text(f"note: {note}"))
-
-
-def _sides(comparison: dict[str, Any]) -> Table:
-    a, b = comparison["a"], comparison["b"]
-    table = plain_table("", "A", "B", "B − A (95% interval, paired)")
-    keep_whole(table, 0, 3)
-    for place in (1, 2):
-        table.columns[place].overflow = "fold"
-    table.add_row("model", *(Text(printable(str(side["model"]), one_line=True)) for side in (a, b)), "")
-    for row in rows_of(comparison):
-        table.add_row(*row)
-    return table
+    print_notes(console, comparison["notes"])
 
 
 def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:

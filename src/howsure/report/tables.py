@@ -54,8 +54,7 @@ def print_summary(
         console.print(section)
     if sections:
         console.print()
-    for note in summary["notes"]:
-        console.print(Text(f"note: {printable(note, one_line=True)}"))
+    print_notes(console, summary["notes"])
     for line in _failures(samples):
         console.print(Text(line), style="yellow")
     for line in where_it_lies(run):
@@ -93,6 +92,29 @@ def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], f
     console.print(table)
     console.print(Text(f"run folders: {folder}"))
     console.print(Text(f"to look at them in your browser: howsure view {folder}"))
+
+
+def side_by_side(comparison: dict[str, Any], about: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Two runs: what each is (`about` names fields of A and B), then their figures with the difference."""
+    table = plain_table("", "A", "B", "B − A (95% interval, paired)")
+    keep_whole(table, 0, 3)
+    for place in (1, 2):
+        table.columns[place].overflow = "fold"
+    for name in about:
+        table.add_row(name, *(_whole(comparison[side][name]) for side in ("a", "b")), "")
+    for row in rows:
+        table.add_row(*map(_whole, row))
+    return table
+
+
+def print_notes(console: Console, notes: Sequence[str]) -> None:
+    for note in notes:
+        console.print(Text(f"note: {printable(note, one_line=True)}"))
+
+
+def _whole(text: object) -> Text:
+    """A cell from outside: safe, on one line, and never cut."""
+    return Text(printable(str(text), one_line=True))
 
 
 def where_it_lies(run: Run) -> list[str]:

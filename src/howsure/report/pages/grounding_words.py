@@ -10,7 +10,7 @@ from howsure.report.pages.parts import words
 from howsure.report.pages.tokens import percent
 from howsure.runs import Sample
 from howsure.studies.grounding.judging.knows import DISTANCES
-from howsure.studies.grounding.output.overlay import is_outside
+from howsure.studies.grounding.output.overlay import is_outside, legend
 
 KIND_WORDS = {
     "coordinate_mean": "mean probability of the tokens that spell the coordinates",
@@ -115,20 +115,9 @@ def _beyond(place: list[float]) -> str:
 
 
 def marks(sample: Sample, delta: float | None) -> str:
-    """What the marks on a screen mean, of those that are on it."""
-    return "; ".join(_marks(sample.result, delta)).capitalize() + "."
-
-
-def _marks(result: dict[str, Any], delta: float | None) -> Iterator[str]:
-    shapes = {"point": "blue cross", "box": "blue box", "polygon": "blue outline"}
-    kind = result["target"]["kind"]
-    yield f"{shapes[kind]}: where the click belongs" if kind in shapes else "nothing on this screen is to be clicked"
-    if kind == "point" and delta:
-        yield f"blue dashes: {delta:g} thousandths around it"
-    click = result.get("pred_coord")
-    if click is not None:
-        yield "orange ring: where the model clicks" + (", farther that way" if is_outside(click) else "")
-    if click is not None and result.get("l2") is not None and not result.get("hit"):
-        yield "the number: how far off, in thousandths of the screen"
-    if (result.get("samples") or {}).get("points"):
-        yield "yellow dots: where its other answers click"
+    """What the marks on a screen mean, of those that are on it; a number is written beside a miss alone."""
+    result = sample.result
+    found = list(legend(result, delta))
+    if result.get("pred_coord") is not None and result.get("l2") is not None and not result.get("hit"):
+        found.append("the number: how far off, in thousandths of the screen")
+    return "; ".join(found).capitalize() + "."

@@ -317,7 +317,7 @@ def _rows(sample: Sample, delta: float | None, chosen_as: str | None) -> Iterato
         yield "answer", result.get("pred_raw") or ""
         yield "sureness", ", ".join(_sureness(result))
         yield "drawn", _drawn(result.get("samples"))
-    yield "marks", "; ".join(_legend(result, delta))
+    yield "marks", "; ".join(legend(result, delta))
     yield "chosen as", chosen_as or ""
     name = PurePath(result["image_path"]).name
     yield "sample", f"{sample.id} on {name}, {result['image_size'][0]} x {result['image_size'][1]} pixels"
@@ -355,7 +355,8 @@ def _drawn(samples: dict[str, Any] | None) -> str:
     return f"{len(samples['points'])} clicks of {samples['asked']} more answers{rest}"
 
 
-def _legend(result: dict[str, Any], delta: float | None) -> Iterator[str]:
+def legend(result: dict[str, Any], delta: float | None) -> Iterator[str]:
+    """What the marks on a screen mean, of those that are on it."""
     shapes = {"point": "blue cross", "box": "blue box", "polygon": "blue outline"}
     kind = result["target"]["kind"]
     yield f"{shapes[kind]}: where the click belongs" if kind in shapes else "nothing on this screen is to be clicked"
