@@ -37,13 +37,13 @@ $(VENV)/.dev: $(DEPS) | $(VENV)/bin/python
 # The viewer's tests need a real Chromium. Debian's package is installed where that is allowed; elsewhere these tests are
 # left out, and say so. CHROMIUM names one that lies somewhere else.
 $(VENV)/.browser: | $(VENV)/bin/python
-	@if [ -n "$$CHROMIUM" ] || command -v chromium chromium-browser google-chrome >/dev/null; then :; \
+	@if [ -n "$$CHROMIUM" ] || command -v chromium || command -v chromium-browser || command -v google-chrome; then touch $@; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  echo "installing Debian's chromium for the viewer's tests"; \
-	  (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium) \
-	    >$(VENV)/chromium.log 2>&1 || echo "chromium could not be installed ($(VENV)/chromium.log): the viewer's tests in a browser are left out"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } \
+	    >$(VENV)/chromium.log 2>&1 && touch $@ || \
+	    echo "chromium could not be installed ($(VENV)/chromium.log): the viewer's tests in a browser are left out"; \
 	else echo "no chromium here, and no right to install it: the viewer's tests in a browser are left out"; fi
-	@touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
