@@ -56,10 +56,14 @@ def model(misbehaving: MisbehavingServer) -> OpenAIServer:
 
 @pytest.fixture(autouse=True)
 def nothing_left_open() -> object:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
-        gc.collect()  # so that what was left open is told now, to this test
+    gc.freeze()  # what was there before need not be looked through again, which takes most of a second
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            yield
+            gc.collect()  # so that what was left open is told now, to this test
+    finally:
+        gc.unfreeze()
 
 
 def _ask(model: OpenAIServer, server: MisbehavingServer, *script: Behaviour) -> tuple[Answer, int]:
