@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,15 +53,12 @@ class Watched:
         self.page.screenshot(path=path, full_page=whole)
         return path
 
-    def is_too_wide(self, patience_seconds: float = 3.0) -> bool:
-        """Whether the page as a whole must be scrolled sideways, also once the parts that come later are there."""
-        wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
-        end = time.monotonic() + patience_seconds
-        while self.page.evaluate(wide):
-            if time.monotonic() > end:
-                return True
-            self.page.wait_for_timeout(100)
-        return False
+    def is_too_wide(self) -> bool:
+        """Whether the page as a whole must be scrolled sideways; before its style is loaded it may be."""
+        self.page.wait_for_load_state()
+        return bool(
+            self.page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth + 1")
+        )
 
 
 @contextmanager
