@@ -1,0 +1,80 @@
+"""Addresses such as `s3://bucket/folder/file`: what is one, how it is shown, what is taken for one by mistake.
+
+An address may carry secrets: a password before the host, a signature in the query. Neither is ever shown; `shown` is
+what goes into messages, manifests and reports.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import urlsplit
+
+from howsure.errors import InputError
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_FLATTENED = re.compile(r"(?P<kind>s3a?|gs|gcs|memory|https?|abfss?|az|adl|hdfs|webdavs?|sftp|ftp|file):/(?!/)")
+"""What is left of an address that was made a Path, which takes two slashes for one."""
+
+WEB = frozenset({"http", "https"})
+LOCAL = frozenset({"file", "local"})
+BUCKETS = frozenset({"s3", "s3a", "gs", "gcs"})
+GLOB_SIGNS = re.compile(r"[*?\[]")
+
+
+def is_address(place: object) -> bool:
+    """Whether a text is an address, and not a path on this machine; a `Path` never is."""
+    return isinstance(place, str) and _ADDRESS.match(place) is not None
+
+
+def kind_of(address: str) -> str:
+    """`s3`, `gs`, `https`: what stands before the colon."""
+    return address.partition("://")[0].lower()
+
+
+def checked(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The place as it came, unless it was an address once, or is one that cannot be used.
+
+    `file://` addresses come back as plain paths.
+    """
+    if not is_address(place):
+        _refuse_flattened(os.fspath(place))
+        return place
+    address = str(place)
+    if kind_of(address) in LOCAL:
+        return address.partition("://")[2] or "/"
+    if "::" in address or "\0" in address:
+        raise InputError(f"{shown(address)} joins several addresses: name one, without ::")
+    if kind_of(address) in BUCKETS and "@" in address.partition("://")[2].partition("/")[0]:
+        raise InputError(
+            f"{shown(address)} has a key in it, which would end up in histories and logs: take it out; set it where "
+            "the store's own tools look for it (AWS_ACCESS_KEY_ID and the like)"
+        )
+    return address
+
+
+def _refuse_flattened(path: str | bytes) -> None:
+    text = os.fsdecode(path)
+    if _FLATTENED.match(text) and not os.path.lexists(text):
+        whole = text.replace(":/", "://", 1)
+        raise InputError(f"{text} was an address before it was made a path: pass {shown(whole)!r} as text")
+
+
+def shown(address: str) -> str:
+    """An address without what may be secret in it: user and password, query and fragment."""
+    kind, _, rest = address.partition("://")
+    rest = re.split(r"[?#]", rest, maxsplit=1)[0] if kind.lower() in WEB or "?" in rest else rest
+    host, slash, path = rest.partition("/")
+    return f"{kind}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+def secrets_of(address: str) -> list[str]:
+    """The pieces of an address that no message may repeat."""
+    parts = urlsplit(address)
+    user = parts.netloc.rpartition("@")[0]
+    return [piece for piece in (parts.query, user, *user.split(":"), *parts.query.split("&")) if len(piece) > 3]
+
+
+def joined(address: str, name: str) -> str:
+    """The address of a name below a folder's address."""
+    return f"{address.rstrip('/')}/{name}"

@@ -1,0 +1,125 @@
+"""Reading what lies at an address: the bytes of a file, the files of a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from howsure.errors import InputError, StorageError
+from howsure.storage.addresses import GLOB_SIGNS, WEB, kind_of, shown
+from howsure.storage.stores import filesystem, full_address, store_errors
+
+CHUNK_BYTES = 4 << 20
+MOST_BYTES = 64 << 30
+"""Of one file that is fetched; larger ones are no data file but a mistake."""
+
+
+def read_bytes(address: str, most_bytes: int = MOST_BYTES) -> bytes:
+    """All of a file, or an InputError that says why not."""
+    store = filesystem(address)
+    with store_errors(address), store.open(address, "rb", cache_type="none") as file:
+        content = file.read(most_bytes + 1)
+        _check_size(address, len(content), most_bytes)
+        _check_whole(address, len(content), getattr(file, "size", None))
+    return bytes(content)
+
+
+def listing(address: str) -> list[str]:
+    """The files at an address, as addresses in order: the file itself, all below a folder, or what matches a pattern.
+
+    An InputError where there is none.
+    """
+    if kind_of(address) in WEB:
+        if GLOB_SIGNS.search(shown(address)) or address.endswith("/"):
+            raise InputError(f"{shown(address)} is no single file: the web has no folders, so name files one by one")
+        return [address]
+    store = filesystem(address)
+    with store_errors(address):
+        found = store.glob(address, detail=True) if GLOB_SIGNS.search(address) else store.find(address, detail=True)
+    files = sorted(full_address(address, path) for path, about in found.items() if about.get("type") == "file")
+    wanted = [file for file in files if not file.endswith("/")]
+    if not wanted:
+        raise InputError(f"{shown(address)} holds no file; check the spelling")
+    return wanted
+
+
+def names_below(address: str) -> list[str]:
+    """The names of the files directly in a folder, in order; none where there is no such folder."""
+    store = filesystem(address)
+    with store_errors(address):
+        try:
+            found = store.ls(address.rstrip("/") + "/", detail=True)
+        except FileNotFoundError:
+            return []
+    return sorted({_last(one["name"]) for one in found if one.get("type") == "file"} - {""})
+
+
+def is_file(address: str) -> bool:
+    """Whether there is a file; a store that cannot be asked is an InputError."""
+    store = filesystem(address)
+    with store_errors(address):
+        return bool(store.isfile(address))
+
+
+def is_folder(address: str) -> bool:
+    """Whether anything lies below an address."""
+    if kind_of(address) in WEB:
+        return True  # the web has no folders that could be missing
+    store = filesystem(address)
+    with store_errors(address):
+        return bool(store.isdir(address))
+
+
+def download(address: str, target: Path, most_bytes: int = MOST_BYTES) -> None:
+    """Fetch a file piece by piece; `target` is there whole or not at all."""
+    store = filesystem(address)
+    with _new_file(target) as scratch, store_errors(address), store.open(address, "rb", cache_type="none") as file:
+        count = 0
+        while chunk := file.read(CHUNK_BYTES):
+            count += len(chunk)
+            _check_size(address, count, most_bytes)
+            _write(scratch, chunk, target)
+        _check_whole(address, count, getattr(file, "size", None))
+
+
+@contextlib.contextmanager
+def _new_file(target: Path) -> Iterator[Any]:
+    os.makedirs(os.path.dirname(os.fspath(target)), exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".part-", dir=os.path.dirname(os.fspath(target)))
+    try:
+        with os.fdopen(handle, "wb") as scratch:
+            yield scratch
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def _write(scratch: Any, chunk: bytes, target: Path) -> None:
+    try:
+        scratch.write(chunk)
+        scratch.flush()
+    except OSError as error:
+        raise StorageError(
+            f"{tempfile.gettempdir()} cannot hold a copy of {target}: {error.strerror}; set TMPDIR to a larger disk"
+        ) from error
+
+
+def _check_size(address: str, count: int, most_bytes: int) -> None:
+    if count > most_bytes:
+        raise InputError(f"{shown(address)} is larger than {most_bytes:,} bytes; split it")
+
+
+def _check_whole(address: str, count: int, size: int | None) -> None:
+    """A connection that ends early looks like the end of the file to some libraries."""
+    if size is not None and count != size:
+        raise InputError(f"{shown(address)} broke off after {count:,} of {size:,} bytes; try again")
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
