@@ -11,6 +11,7 @@ HowsureError                one sentence for the user: what, where, and what to 
 │   ├── MissingCapability   it can generate but not score, or the other way round
 │   ├── WeightsError        weights that cannot be fetched, checked or loaded whole
 │   └── ServerError         a server that fails in a way that no retry mends
+├── WorkersLost             the machines of a cluster that a job was sent to
 └── RunError                a run folder that cannot be used
     ├── RunLocked           another process is writing it
     ├── RunMismatch         it belongs to other options, another model or other data
@@ -55,8 +56,13 @@ class MissingExtra(HowsureError, ImportError):
         super().__init__(
             f'{what} needs the package {package!r}, which is not installed: pip install "howsure[{extra}]"'
         )
+        self.what = what
         self.extra = extra
         self.package = package
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str, str]]:
+        """As a worker sends it: made again from what it was made of, not from its sentence."""
+        return type(self), (self.what, self.extra, self.package)
 
 
 class ModelError(HowsureError):
@@ -77,6 +83,10 @@ class WeightsError(ModelError):
 
 class ServerError(ModelError):
     """A server that fails in a way that no retry mends."""
+
+
+class WorkersLost(HowsureError):
+    """Workers that could not be had, or that ended and could not be replaced; what was written is safe."""
 
 
 class RunError(HowsureError):

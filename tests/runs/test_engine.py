@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from howsure.runs import Identity, NoProgress, Run, RunWriter, Sample, work_through
+from howsure.runs import Here, Identity, NoProgress, Run, RunWriter, Sample, work_through
 
 IDS = [f"s{i}" for i in range(5)]
 BATCHES = [(0, 1), (2, 3), (4,)]
@@ -24,6 +24,7 @@ def test_what_comes_after_hears_of_every_new_sample_once_it_is_on_the_disk(tmp_p
 
     with RunWriter(tmp_path, Identity("test", {}, {}, {}, 0), len(IDS)) as writer:
         writer.append([Sample("s2", 2, {})])
-        work_through(writer, IDS, BATCHES, work, NoProgress(), "test", announced.append, after)
+        job = Here(work, announced.append)
+        work_through(writer, IDS, BATCHES, job, NoProgress(), "test", piece=lambda batch: batch, after=after)
     assert heard == [["s0", "s1"], ["s3"], ["s4"]], "s2 was there before"
     assert announced == [(2, 3), (4,)], "the first is run at once"

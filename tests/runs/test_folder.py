@@ -14,7 +14,7 @@ import pytest
 
 from howsure.errors import InputError, MissingExtra, RunDamaged, RunLocked, RunMismatch, StorageError
 from howsure.evidence import Outcome
-from howsure.runs import Identity, NoProgress, Run, RunWriter, Sample, find_runs, work_through
+from howsure.runs import Here, Identity, NoProgress, Run, RunWriter, Sample, find_runs, work_through
 from howsure.runs.files import to_json
 from howsure.runs.folder import is_locked
 
@@ -249,7 +249,7 @@ def test_a_batch_half_on_disk_is_run_whole_and_written_once(tmp_path: Path) -> N
 
     write(tmp_path, range(4))
     with RunWriter(tmp_path, IDENTITY, items=6) as writer:
-        work_through(writer, ids, batches, work, NoProgress(), "test")
+        work_through(writer, ids, batches, Here(work), NoProgress(), "test", piece=lambda batch: batch)
     assert asked == [(3, 4, 5)]
     assert [s.id for s in Run(tmp_path).records()] == ids
 

@@ -210,6 +210,8 @@ class Model(ABC):
     counters: Counters
     remote: bool = False
     """Whether a server answers, which nobody can promise to answer the same twice."""
+    opened_by: tuple[Callable[..., Model], tuple[Any, ...]] | None = None
+    """How the same model is opened elsewhere; None for one that was not opened by its name."""
     answer_form: str | None = None
     """How the last answers were held to a schema, one of `answer_form.FORMS`; None where nothing holds them to one."""
 
@@ -264,6 +266,14 @@ class Model(ABC):
 
     def close(self) -> None:  # noqa: B027 - or nothing to give back
         """Give back what the model holds."""
+
+    def __reduce__(self) -> tuple[Callable[..., Model], tuple[Any, ...]]:
+        """A model travels as its name and options, never with its weights: whoever gets it opens it anew."""
+        if self.opened_by is None:
+            raise InputError(
+                f"{self.name!r} is open in this process and cannot be sent to workers: give the model by its name"
+            )
+        return self.opened_by
 
     def require(self, capability: Capability, purpose: str) -> None:
         """Raise in one sentence where the model cannot do what `purpose` needs."""

@@ -55,6 +55,16 @@ class Picture(NamedTuple):
             raise UnusableImage(f"{self.path} has changed since it was checked")
         return content
 
+    def with_content(self) -> Picture:
+        """The same with its bytes in it, for whoever does not see the file; one that is gone is left as it is, and
+        whoever opens it says so."""
+        if self.content is not None:
+            return self
+        try:
+            return self._replace(path=os.path.abspath(self.path), content=self.read())
+        except InputError:
+            return self
+
     def load(self) -> Any:
         """The pixels, as an RGB image of Pillow; raises where the file is not what it was."""
         return _decode(self.read(), self.path)

@@ -6,6 +6,7 @@ A new back end is one file and one entry here; the conformance tests and `howsur
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -134,10 +135,17 @@ def load(name: str, *, lazy: bool = False, **options: Any) -> Model:
     missing = back_end.missing_package()
     if missing is not None:
         raise MissingExtra(f"model {name!r}", back_end.extra or "all", missing)
-    model = back_end.open(parsed, _options(options))
+    chosen = _options(options)
+    model = back_end.open(parsed, chosen)
+    model.opened_by = (reopen, (name, replace(chosen, announce=None)))
     if not lazy:
         model.load()
     return model
+
+
+def reopen(name: str, options: ModelOptions) -> Model:
+    """The same model in another process, without its weights yet."""
+    return load(name, lazy=True, **vars(options))
 
 
 def _options(given: dict[str, Any]) -> ModelOptions:

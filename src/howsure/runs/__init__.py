@@ -1,11 +1,17 @@
 """Run folders: what a study found, on disk, safe against crashes and readable later."""
 
-from howsure.runs.engine import NoProgress, Progress, Tally, work_along, work_through
+from howsure.runs.engine import Engine, Here, Job, LocalEngine, open_engine
 from howsure.runs.folder import Run, RunWriter, find_runs
+from howsure.runs.progress import NoProgress, Progress, Tally
 from howsure.runs.records import Identity, Manifest, Sample
+from howsure.runs.working import work_along, work_through
 
 __all__ = [
+    "Engine",
+    "Here",
     "Identity",
+    "Job",
+    "LocalEngine",
     "Manifest",
     "NoProgress",
     "Progress",
@@ -14,6 +20,7 @@ __all__ = [
     "Sample",
     "Tally",
     "find_runs",
+    "open_engine",
     "work_along",
     "work_through",
 ]

@@ -1,112 +1,139 @@
-"""Working through batches on this machine, and writing what comes of it.
+"""Who does the work: this process, or workers elsewhere.
 
-The batch is the unit of work. A batch of which some samples are already on disk is run whole again, so that every
-digit is what it would have been, and only its missing samples are written.
+A study describes its work as a `Job` and cuts it into pieces. An engine has the pieces done and gives back what came of
+them in their order, so that whoever writes the run need not know where they were done, and writes the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
-from typing import Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from typing import Any, Generic, Protocol, TypeVar
 
-from howsure.runs.folder import RunWriter
-from howsure.runs.records import Sample
+from howsure.errors import WorkersLost
 
-
-class Tally(Protocol):
-    """What long work counts by, and its figure so far: for most studies samples, and the share that is right."""
-
-    unit: str
-
-    @property
-    def done(self) -> int: ...
-
-    @property
-    def text(self) -> str: ...
-
-    def add(self, samples: Sequence[Sample]) -> None: ...
+Piece = TypeVar("Piece")
+Found = TypeVar("Found")
 
 
-class Progress(Protocol):
-    """Where long work tells how far it is; without a tally, samples are counted."""
+class Job(ABC, Generic[Piece, Found]):
+    """Work that is done piece by piece: a pure function of the piece, so that it can be done again elsewhere.
 
-    def start(self, what: str, total: int, kept: Sequence[Sample], tally: Tally | None = None) -> None: ...
-
-    def advance(self, samples: Sequence[Sample]) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-class NoProgress:
-    """For those who did not ask."""
-
-    def start(self, what: str, total: int, kept: Sequence[Sample], tally: Tally | None = None) -> None:
-        """Nothing to show."""
-
-    def advance(self, samples: Sequence[Sample]) -> None:
-        """Nothing to show."""
-
-    def stop(self) -> None:
-        """Nothing to show."""
-
-
-def work_through(
-    writer: RunWriter,
-    ids: Sequence[str],
-    batches: Sequence[tuple[int, ...]],
-    work: Callable[[tuple[int, ...]], list[Sample]],
-    progress: Progress,
-    what: str,
-    ahead: Callable[[tuple[int, ...]], None] | None = None,
-    after: Callable[[list[Sample]], None] | None = None,
-) -> None:
-    """Run every batch that has a sample missing; `work` gives one sample for each index, in order.
-
-    `ahead` hears of the next batch just before one is run, `after` of samples as soon as they are on the disk.
+    A job that is to leave this process is pickled. A model in it travels as its name and options, and the copy opens it
+    anew.
     """
-    progress.start(what, len(ids), writer.samples)
-    todo = [batch for batch in batches if not all(ids[i] in writer.done for i in batch)]
-    try:
-        for batch, following in zip_longest(todo, todo[1:]):
-            if ahead is not None and following is not None:
-                ahead(following)
-            missing = [sample for sample in work(batch) if sample.id not in writer.done]
-            writer.append(missing)
-            if after is not None:
-                after(missing)
-            progress.advance(missing)
-    finally:
-        progress.stop()
+
+    looks_ahead = False
+    """Whether it wants to hear of the next piece, which is made earlier for that."""
+
+    def load(self) -> None:
+        """Everything that the first piece needs, weights mostly; loading twice does nothing."""
+
+    def prefetch(self, piece: Piece) -> None:
+        """Hear which piece comes after the one that is done now."""
+
+    @abstractmethod
+    def __call__(self, piece: Piece) -> Found:
+        """What comes of a piece."""
+
+    def packed(self, piece: Piece) -> Piece:
+        """The piece with everything in it that another machine cannot see."""
+        return piece
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What this process and a worker must agree on, so that it does not matter who did a piece."""
+        return {}
+
+    def given_up(self, piece: Piece, why: str) -> Found:
+        """What is written for a piece that ended every worker who tried it."""
+        raise WorkersLost(why)
 
 
-class Named(Protocol):
-    """A piece of work that becomes the sample of this name."""
+class Engine(Protocol):
+    """Has jobs done."""
 
-    @property
-    def id(self) -> str: ...
+    name: str
+
+    def load(self, job: Job[Any, Any]) -> None:
+        """What takes long before the first piece; `run` does it too where this was not called."""
+
+    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Iterator[Found]:
+        """What comes of each piece, in the order of the pieces; only a few are under way at a time."""
+
+    def close(self) -> None:
+        """Give back what was started here."""
 
 
-Unit = TypeVar("Unit", bound=Named)
+class LocalEngine:
+    """This process, one piece after the other."""
+
+    name = "local"
+
+    def __init__(self) -> None:
+        self._ready: Job[Any, Any] | None = None
+
+    def load(self, job: Job[Any, Any]) -> None:
+        if self._ready is not job:
+            job.load()
+            self._ready = job
+
+    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Iterator[Found]:
+        for piece, following in _with_next(pieces) if job.looks_ahead else zip(pieces, repeat(None)):
+            self.load(job)
+            if following is not None:
+                job.prefetch(following)
+            yield job(piece)
+
+    def close(self) -> None:
+        self._ready = None
 
 
-def work_along(
-    writer: RunWriter,
-    batches: Iterable[Sequence[Unit]],
-    work: Callable[[Sequence[Unit]], list[Sample]],
-    progress: Progress,
-    what: str,
-    total: int,
-    tally: Tally,
-) -> None:
-    """The same for batches that are made on the way, so that nobody knows beforehand how many there are."""
-    progress.start(what, total, writer.samples, tally)
-    try:
-        for batch in batches:
-            if all(unit.id in writer.done for unit in batch):
-                continue
-            missing = [sample for sample in work(batch) if sample.id not in writer.done]
-            writer.append(missing)
-            progress.advance(missing)
-    finally:
-        progress.stop()
+def _with_next(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Piece | None]]:
+    """Each piece, and the one that comes after it; None after the last."""
+    waiting = iter(pieces)
+    piece = next(waiting, None)
+    while piece is not None:
+        following = next(waiting, None)
+        yield piece, following
+        piece = following
+
+
+class Here(Job[Piece, Found]):
+    """Work as a plain function, which stays in this process."""
+
+    def __init__(self, work: Callable[[Piece], Found], prefetch: Callable[[Piece], None] | None = None) -> None:
+        self._work = work
+        self._prefetch = prefetch
+        self.looks_ahead = prefetch is not None
+
+    def prefetch(self, piece: Piece) -> None:
+        if self._prefetch is not None:
+            self._prefetch(piece)
+
+    def __call__(self, piece: Piece) -> Found:
+        return self._work(piece)
+
+
+def open_engine(engine: str | Engine | None, **options: Any) -> Engine:
+    """An engine by its name (`local`, `ray`), with its options; None is this process, and one that is open stays."""
+    if engine is None or engine == "local":
+        _no_options(options)
+        return LocalEngine()
+    if not isinstance(engine, str):
+        return engine
+    if engine == "ray":
+        from howsure.runs.ray_engine import RayEngine
+
+        return RayEngine(**options)
+    from howsure.errors import InputError
+
+    raise InputError(f"--engine must be local or ray, not {engine!r}")
+
+
+def _no_options(options: dict[str, Any]) -> None:
+    from howsure.errors import InputError
+
+    given = next((name for name, value in options.items() if value is not None and name != "announce"), None)
+    if given is not None:
+        raise InputError(f"--{given.replace('_', '-')} is for --engine ray, and this is local: add --engine ray")

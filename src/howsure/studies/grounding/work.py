@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from howsure import wiring
 from howsure.errors import InputError, MissingCapability
-from howsure.models.contract import Capability, Model, ScoreItem
-from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
-from howsure.studies.grounding.ask import PARSERS, Asking, ask
+from howsure.models.contract import Capability, Failure, Model, ScoreItem
+from howsure.runs import Engine, Identity, Job, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.studies.grounding.ask import PARSERS, Asking, ask, to_sample
 from howsure.studies.grounding.frames import FRAMES, QWEN25_TOKEN_SIDE, Frame, frame_for
-from howsure.studies.grounding.items import Items
+from howsure.studies.grounding.items import Item, Items
 from howsure.studies.grounding.judging.judge import judge, judge_group
 from howsure.studies.grounding.output.exports import UserFiles
 from howsure.studies.grounding.prompts import asks_for_thousandths, fill
@@ -244,6 +244,7 @@ def carry_out(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Result:
     """Ask what is not asked yet, then judge all of it. The same call takes up a stopped run."""
     check_seed(seed)
@@ -251,8 +252,6 @@ def carry_out(
     ids = [item.id for item in prepared.items.items]
     writer = RunWriter(out, _identity(prepared, seed), len(ids), source=os.fspath(source), retry_failed=retry_failed)
     with writer:
-        if len(writer.done) < len(ids):
-            make_ready(prepared)
         files = UserFiles(writer.path, writer.samples)
         items = prepared.items.items
         with PictureKeeper(writer.path) as pictures:
@@ -266,11 +265,12 @@ def carry_out(
                 writer,
                 ids,
                 prepared.batches,
-                _worker(prepared, seed, writer),
+                Asker(prepared.model, prepared.how),
                 progress or NoProgress(),
                 "grounding",
-                _announcer(prepared),
-                after,
+                piece=_pieces(prepared, seed, writer),
+                engine=engine,
+                after=after,
             )
         samples = sorted(writer.samples, key=lambda sample: sample.index)
         summary = judge(samples, delta=delta, skipped=prepared.items.skipped, seed=seed)
@@ -279,37 +279,70 @@ def carry_out(
     return Result(summary, samples, Run(out))
 
 
-def make_ready(prepared: Prepared) -> None:
-    """Weights, and of a server whether it sees and gives log-probabilities, before anything is shown as under way."""
-    prepared.model.load()
-    if prepared.clicks:
-        return
-    if prepared.model.remote:
-        check_sight(prepared.model)
-    if not prepared.how.logprobs:
-        return
-    try:
-        prepared.model.check_logprobs()
-    except MissingCapability as error:
-        raise MissingCapability(f"{error}; --no-logprobs does without them") from error
+class Together(NamedTuple):
+    """Screens that are asked together, with their places in the data, and the seed of their drawn answers."""
+
+    indices: tuple[int, ...]
+    items: tuple[Item, ...]
+    seed: int
 
 
-def _worker(prepared: Prepared, seed: int, writer: RunWriter) -> Callable[[tuple[int, ...]], list[Sample]]:
+def _pieces(prepared: Prepared, seed: int, writer: RunWriter) -> Callable[[tuple[int, ...]], Together]:
     """What a batch holds decides the last digits on this machine, so that it is asked as a whole again. To a server it
     is all the same, and it is asked only for what is missing."""
-    items, model = prepared.items.items, prepared.model
+    items, remote = prepared.items.items, prepared.model.remote
 
-    def work(batch: tuple[int, ...]) -> list[Sample]:
-        wanted = [i for i in batch if not (model.remote and items[i].id in writer.done)]
-        return ask(model, wanted, [items[i] for i in wanted], prepared.how._replace(seed=seed_of(seed, batch[0])))
+    def piece(batch: tuple[int, ...]) -> Together:
+        wanted = tuple(i for i in batch if not (remote and items[i].id in writer.done))
+        return Together(wanted, tuple(items[i] for i in wanted), seed_of(seed, batch[0]))
 
-    return work
+    return piece
 
 
-def _announcer(prepared: Prepared) -> Callable[[tuple[int, ...]], None]:
-    """Tells the model which screens come next, so that it can prepare them meanwhile."""
-    items, how = prepared.items.items, prepared.how
-    return lambda indices: prepared.model.prefetch([ScoreItem(how.conversation(items[i]), ()) for i in indices])
+class Asker(Job[Together, list[Sample]]):
+    """Asks about the screens of a batch, wherever it is."""
+
+    looks_ahead = True
+
+    def __init__(self, model: Model, how: Asking) -> None:
+        self.model = model
+        self.how = how
+
+    def load(self) -> None:
+        make_ready(self.model, self.how)
+
+    def prefetch(self, piece: Together) -> None:
+        """The model can prepare the next screens meanwhile."""
+        self.model.prefetch([ScoreItem(self.how.conversation(item), ()) for item in piece.items])
+
+    def __call__(self, piece: Together) -> list[Sample]:
+        return ask(self.model, piece.indices, piece.items, self.how._replace(seed=piece.seed))
+
+    def packed(self, piece: Together) -> Together:
+        return piece._replace(items=tuple(item._replace(image=item.image.with_content()) for item in piece.items))
+
+    def fingerprint(self) -> dict[str, Any]:
+        return self.model.fingerprint()
+
+    def given_up(self, piece: Together, why: str) -> list[Sample]:
+        lost = Failure("worker_lost", why)
+        rows = zip(piece.indices, piece.items, strict=True)
+        return [to_sample(i, item, lost, self.how.delta) for i, item in rows]
+
+
+def make_ready(model: Model, how: Asking) -> None:
+    """Weights, and of a server whether it sees and gives log-probabilities, before anything is shown as under way."""
+    model.load()
+    if Capability.CLICK in model.capabilities:
+        return
+    if model.remote:
+        check_sight(model)
+    if not how.logprobs:
+        return
+    try:
+        model.check_logprobs()
+    except MissingCapability as error:
+        raise MissingCapability(f"{error}; --no-logprobs does without them") from error
 
 
 def _identity(prepared: Prepared, seed: int) -> Identity:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from howsure import wiring
 from howsure.errors import InputError, MissingCapability
-from howsure.models.contract import Capability, Model, ScorePlan
-from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.models.contract import Capability, Failure, Model, ScorePlan
+from howsure.runs import Engine, Identity, Job, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.studies import pairs
 from howsure.studies.mcq.ask import Asking, ask, asking, score_item, to_sample, unconditional_items
 from howsure.studies.mcq.comparison import compare
-from howsure.studies.mcq.data import Questions, read_questions
+from howsure.studies.mcq.data import Item, Questions, read_questions
 from howsure.studies.mcq.judge import judge
 from howsure.studies.pairs import Pair, check_seed, open_models
 from howsure.studies.pictures import PictureKeeper
@@ -130,6 +130,7 @@ def carry_out(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    engine: Engine | None = None,
     what: str = "mcq",
 ) -> Result:
     """Run what the plan holds and is not done yet, then judge all of it."""
@@ -139,8 +140,6 @@ def carry_out(
     batches = prepared.batches + [(i,) for i in plan.refused]
     writer = RunWriter(out, _identity(prepared, seed), len(ids), source=os.fspath(source), retry_failed=retry_failed)
     with writer:
-        if len(writer.done) < len(ids):
-            prepared.model.load()  # before the clock of the progress starts
         with PictureKeeper(writer.path) as pictures:
             items = questions.items
             pictures.keep(item.image for item in items if item.id in writer.done)
@@ -148,11 +147,12 @@ def carry_out(
                 writer,
                 ids,
                 batches,
-                _worker(prepared),
+                Asker(prepared.model, prepared.how),
                 progress or NoProgress(),
                 what,
-                _announcer(prepared),
-                lambda samples: pictures.keep(items[sample.index].image for sample in samples),
+                piece=lambda batch: Together(batch, tuple(items[i] for i in batch), plan.refused.get(batch[0])),
+                engine=engine,
+                after=lambda samples: pictures.keep(items[sample.index].image for sample in samples),
             )
         summary = judge(writer.samples, skipped=questions.skipped, seed=seed)
         writer.finish(summary)
@@ -175,18 +175,48 @@ def _identity(prepared: Prepared, seed: int) -> Identity:
     )
 
 
-def _worker(prepared: Prepared) -> Callable[[tuple[int, ...]], list[Sample]]:
-    items, model, how, refused = prepared.questions.items, prepared.model, prepared.how, prepared.plan.refused
+class Together(NamedTuple):
+    """Questions that are asked together, with their places in the data; or one that is refused, and why."""
 
-    def work(indices: tuple[int, ...]) -> list[Sample]:
-        if indices[0] in refused:
-            return [to_sample(i, items[i], refused[i]) for i in indices]
-        return ask(model, indices, [items[i] for i in indices], how)
-
-    return work
+    indices: tuple[int, ...]
+    items: tuple[Item, ...]
+    refused: Failure | None = None
 
 
-def _announcer(prepared: Prepared) -> Callable[[tuple[int, ...]], None]:
-    """Tells the model which questions come next, so that it can read their images meanwhile."""
-    items, how = prepared.questions.items, prepared.how
-    return lambda indices: prepared.model.prefetch([score_item(items[i], how) for i in indices])
+class Asker(Job[Together, list[Sample]]):
+    """Asks the questions of a batch, wherever it is."""
+
+    looks_ahead = True
+
+    def __init__(self, model: Model, how: Asking) -> None:
+        self.model = model
+        self.how = how
+
+    def load(self) -> None:
+        self.model.load()
+
+    def prefetch(self, piece: Together) -> None:
+        """The model can read the images of the next questions meanwhile."""
+        self.model.prefetch([score_item(item, self.how) for item in piece.items])
+
+    def __call__(self, piece: Together) -> list[Sample]:
+        if piece.refused is not None:
+            return self._failed(piece, piece.refused)
+        return ask(self.model, piece.indices, piece.items, self.how)
+
+    def packed(self, piece: Together) -> Together:
+        return piece._replace(items=tuple(_with_image(item) for item in piece.items))
+
+    def fingerprint(self) -> dict[str, Any]:
+        return self.model.fingerprint()
+
+    def given_up(self, piece: Together, why: str) -> list[Sample]:
+        return self._failed(piece, Failure("worker_lost", why))
+
+    @staticmethod
+    def _failed(piece: Together, failure: Failure) -> list[Sample]:
+        return [to_sample(i, item, failure) for i, item in zip(piece.indices, piece.items, strict=True)]
+
+
+def _with_image(item: Item) -> Item:
+    return item if item.image is None else item._replace(image=item.image.with_content())

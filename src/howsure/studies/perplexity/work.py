@@ -12,7 +12,7 @@ from howsure.errors import EvidenceError, InputError, UnusableText
 from howsure.measures import nats_to_bits
 from howsure.measures.logprobs import check_logprobs
 from howsure.models.contract import Capability, Failure, Model, Passage, Rolling, Stretch
-from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_along
+from howsure.runs import Engine, Identity, Job, LocalEngine, NoProgress, Progress, Run, RunWriter, Sample, work_along
 from howsure.studies import pairs
 from howsure.studies.pairs import Pair, check_seed, open_models
 from howsure.studies.perplexity.comparison import compare
@@ -114,6 +114,7 @@ def carry_out(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    engine: Engine | None = None,
     what: str = "perplexity",
 ) -> Result:
     """Read what is not read yet, then judge all of it."""
@@ -123,17 +124,21 @@ def carry_out(
     writer = RunWriter(out, _identity(prepared, seed), len(texts.documents), source=source, retry_failed=retry_failed)
     with writer:
         complete = all_read(writer.samples, len(texts.documents))
+        reading, doer = Reading(prepared.model), engine or LocalEngine()
         if not complete:
-            prepared.model.load()  # before the clock of the progress starts
+            doer.load(reading)  # before the clock of the progress starts
         reader = _Reader(prepared.model, writer.samples)
         work_along(
             writer,
             batches(() if complete else reader.forgetting(units(prepared, trails=True), writer.done)),
-            reader.read,
+            reading,
             progress or NoProgress(),
             what,
             -(-texts.byte_count // 1000),
             ReadSoFar(),
+            piece=passages_of,
+            samples=reader.samples,
+            engine=doer,
         )
         rows = document_rows(writer.samples)
         summary = judge(rows, skipped=texts.skipped, seed=seed)
@@ -154,7 +159,7 @@ def read_through(prepared: Prepared, progress: Progress | None = None) -> Sums:
     shown.start("reading", -(-prepared.texts.byte_count // 1000), (), ReadSoFar())
     try:
         for batch in batches(units(prepared)):
-            read = reader.read(batch)
+            read = reader.samples(batch, prepared.model.read(passages_of(batch)))
             if failed := next((sample for sample in read if sample.failed), None):
                 raise InputError(
                     f"{failed.result['document']} cannot be read by {prepared.model.name}: {failed.detail}"
@@ -232,6 +237,29 @@ def batches(all_units: Iterable[Unit]) -> Iterator[list[Unit]]:
         yield batch
 
 
+def passages_of(batch: Sequence[Unit]) -> list[Passage]:
+    return [unit.passage for unit in batch if isinstance(unit.passage, Passage)]
+
+
+class Reading(Job[list[Passage], list[Stretch | Failure]]):
+    """Reads passages, wherever it is; what they are a part of stays with whoever writes the run."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def load(self) -> None:
+        self.model.load()
+
+    def __call__(self, piece: list[Passage]) -> list[Stretch | Failure]:
+        return self.model.read(piece) if piece else []
+
+    def fingerprint(self) -> dict[str, Any]:
+        return self.model.fingerprint()
+
+    def given_up(self, piece: list[Passage], why: str) -> list[Stretch | Failure]:
+        return [Failure("worker_lost", why) for _ in piece]
+
+
 class _Reader:
     """Turns passages into samples; knows at which byte of its document each one ends."""
 
@@ -243,9 +271,9 @@ class _Reader:
             if before is not None and not sample.failed:
                 self._ends[sample.id] = before + sum(sample.result["blocks"]["bytes"])
 
-    def read(self, some: Sequence[Unit]) -> list[Sample]:
-        there = [unit.passage for unit in some if isinstance(unit.passage, Passage)]
-        found = iter(self._model.read(there) if there else [])
+    def samples(self, some: Sequence[Unit], read: Sequence[Stretch | Failure]) -> list[Sample]:
+        """What was read of some units, as samples; those before them have to come first."""
+        found = iter(read)
         return [self._sample(unit, next(found) if isinstance(unit.passage, Passage) else unit.passage) for unit in some]
 
     def forgetting(self, all_units: Iterable[Unit], done: Container[str]) -> Iterator[Unit]:

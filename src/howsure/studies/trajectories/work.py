@@ -16,7 +16,7 @@ from howsure import wiring
 from howsure.errors import InputError
 from howsure.models.contract import Failure, Model, Rolling
 from howsure.models.embedding import SentenceEmbedder
-from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.runs import Here, Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.runs.files import to_json, write_atomic
 from howsure.studies.pairs import check_seed, open_models
 from howsure.studies.trajectories import proxy
@@ -199,7 +199,8 @@ def _into_run(
     with RunWriter(out, identity, len(ids), source=_named(prepared), retry_failed=retry_failed) as writer:
         _load(prepared, [i for i, name in enumerate(ids) if name not in writer.done])
         batches = _batches(prepared)
-        work_through(writer, ids, batches, lambda batch: _samples(prepared, batch), progress, "trajectories")
+        job = Here(lambda batch: _samples(prepared, batch))
+        work_through(writer, ids, batches, job, progress, "trajectories", piece=lambda batch: batch)
         samples = sorted(writer.samples, key=lambda sample: sample.index)
         written = [msgspec.convert(sample.result, Trajectory) for sample in samples]
         result = _finished(prepared, written, judging, verbose, seed)

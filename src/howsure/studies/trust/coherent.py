@@ -18,7 +18,7 @@ import numpy as np
 from howsure.errors import InputError
 from howsure.measures import coherent_trust, nats_to_bits
 from howsure.models.contract import Model
-from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.runs import Here, Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.runs.files import to_json
 from howsure.studies.pairs import check_seed, seed_of
 from howsure.studies.summary import Coverage, Figure, summary
@@ -113,7 +113,9 @@ def carry_out(
                 _sample(ids[i], i, scenes[i], _ask(prepared, asking, scenes[i].scene, seed), asking) for i in indices
             ]
 
-        work_through(writer, ids, [(i,) for i in range(len(ids))], work, progress or NoProgress(), "trust coherent")
+        batches = [(i,) for i in range(len(ids))]
+        shown = progress or NoProgress()
+        work_through(writer, ids, batches, Here(work), shown, "trust coherent", piece=lambda batch: batch)
         samples = sorted(writer.samples, key=lambda sample: sample.index)
         found = judge(samples, asking, seed=seed)
         writer.finish(found)
