@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from howsure.models.registry import load as load
     from howsure.runs import Run as Run
     from howsure.studies.comparing import compare as compare
+    from howsure.studies.exporting import export as export
     from howsure.studies.grounding import grounding as grounding
     from howsure.studies.mcq import mcq as mcq
     from howsure.studies.ngram import train_ngram as train_ngram
@@ -39,6 +40,7 @@ _HOMES = {
     "Run": "howsure.runs",
     "TokenLogprobs": "howsure.evidence",
     "compare": "howsure.studies.comparing",
+    "export": "howsure.studies.exporting",
     "grounding": "howsure.studies.grounding",
     "load": "howsure.models.registry",
     "mcq": "howsure.studies.mcq",
@@ -56,6 +58,7 @@ __all__ = [
     "TokenLogprobs",
     "__version__",
     "compare",
+    "export",
     "grounding",
     "load",
     "mcq",

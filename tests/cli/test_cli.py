@@ -56,6 +56,7 @@ HEAVY = (
     "scipy",
     "openai",
     "polars",
+    "pyarrow",
     "relplot",
     "matplotlib",
     "pandas",
@@ -92,8 +93,8 @@ def test_the_exported_names() -> None:
     import howsure as package
 
     assert sorted(package.__all__) == [
-        "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "grounding", "load", "mcq",
-        "perplexity", "read_text", "train_ngram", "trajectories", "trust",
+        "Distribution", "Outcome", "Run", "TokenLogprobs", "__version__", "compare", "export", "grounding", "load",
+        "mcq", "perplexity", "read_text", "train_ngram", "trajectories", "trust",
     ]  # fmt: skip
     for name in package.__all__:
         assert getattr(package, name) is not None
@@ -109,6 +110,7 @@ COMMANDS = (
     "trajectories",
     "compare",
     "report",
+    "export",
     "demo",
     "models",
     "runs",

@@ -18,6 +18,7 @@ from howsure.cli import common
 from howsure.cli.compare import compare
 from howsure.cli.demo import demo
 from howsure.cli.entropy import entropy
+from howsure.cli.export import export
 from howsure.cli.grounding import app as grounding
 from howsure.cli.mcq import mcq
 from howsure.cli.models import models
@@ -40,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for one in (show, ask, mcq, perplexity, trajectories, compare, report, demo, models, runs, view):
+for one in (show, ask, mcq, perplexity, trajectories, compare, report, export, demo, models, runs, view):
     app.command()(one)
 app.add_typer(trust)
 app.add_typer(grounding)

@@ -1,0 +1,163 @@
+"""`samples.parquet`: the samples of one run or of several as one table, written in bounded memory and in one step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from howsure.errors import MissingExtra
+from howsure.runs.export.columns import Kind, arrays, fields, kind_of
+from howsure.runs.export.shapes import Shape
+from howsure.runs.export.sources import AnySample, Source, about, values_of
+from howsure.runs.files import storage_errors, sync_folder, to_json
+from howsure.runs.folder import MANIFEST, SUMMARY, Run
+
+PIECE_BYTES = 1 << 20
+"""Of samples.jsonl, turned into columns at a time."""
+GROUP_BYTES, GROUP_ROWS = 32 << 20, 122_880
+"""Of columns, written at a time: a row group."""
+
+RUN_COLUMNS = ("run", "run_id", "study", "model", "model_fingerprint", "data", "data_fingerprint", "options", "seed",
+               "started", "status", "items")  # fmt: skip
+SAMPLE_COLUMNS = ("id", "index", "reason", "detail", "outcome.correct", "outcome.reward", "outcome.distance")
+COMMON_COLUMNS = (*RUN_COLUMNS, *SAMPLE_COLUMNS)
+"""What every file has, in these types, of whatever study."""
+
+
+class Exported(NamedTuple):
+    """A file that was written: `texts` are the places that are JSON text, with the reason of each."""
+
+    path: Path
+    runs: int
+    rows: int
+    columns: int
+    byte_count: int
+    texts: dict[str, str]
+
+
+def write_parquet(runs: Sequence[Run], path: Path, shape: Shape, *, evidence: bool = True) -> Exported:
+    """All samples of these runs in one file, which is there whole or as it was before.
+
+    `shape` is what is known about the samples beforehand; a column of it is there even if no sample fills it.
+    """
+    _need_pyarrow()
+    with contextlib.ExitStack() as stack:
+        sources = [stack.enter_context(Source(run, evidence=evidence)) for run in runs]
+        for source in sources:
+            source.look(shape)
+        kind = kind_of(shape)
+        schema = schema_of(kind, [source.run for source in sources])
+        rows = _write(path, schema, kind, sources)
+    size = path.stat().st_size
+    return Exported(path, len(runs), rows, len(schema), size, dict(kind.texts) if kind else {})
+
+
+def _need_pyarrow() -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("Parquet", "stats", "pyarrow") from error
+
+
+def common_fields() -> list[Any]:
+    """The columns of every file."""
+    import pyarrow as pa
+
+    others = {"seed": pa.int64(), "started": pa.timestamp("us", tz="UTC"), "items": pa.int64(), "index": pa.int64()}
+    others |= {"outcome.correct": pa.bool_(), "outcome.reward": pa.float64(), "outcome.distance": pa.float64()}
+    return [pa.field(name, others.get(name, pa.string())) for name in COMMON_COLUMNS]
+
+
+def schema_of(kind: Kind | None, runs: Sequence[Run] = ()) -> Any:
+    """The columns of a file, and in its metadata what the runs themselves say."""
+    import pyarrow as pa
+
+    texts = dict(kind.texts) if kind else {}
+    own = [] if kind is None else [_field(name, type_, texts) for name, type_ in fields(kind.type)]
+    return pa.schema([*common_fields(), *own], metadata=_metadata(runs, texts))
+
+
+def _field(name: str, type_: Any, texts: dict[str, str]) -> Any:
+    import pyarrow as pa
+
+    return pa.field(name, type_, metadata={"howsure": f"JSON text: {texts[name]}"} if name in texts else None)
+
+
+def _metadata(runs: Sequence[Run], texts: dict[str, str]) -> dict[str, bytes]:
+    """`run.json` and `summary.json` of the only run, or of each with its run_id behind."""
+    found = {"howsure.json_text": to_json(texts)}
+    for run in runs:
+        end = "" if len(runs) == 1 else f"/{about(run)['run_id']}"
+        found[f"{MANIFEST}{end}"] = to_json(msgspec.to_builtins(run.manifest))
+        found[f"{SUMMARY}{end}"] = to_json(run.summary)
+    return found
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _write(path: Path, schema: Any, kind: Kind | None, sources: Sequence[Source]) -> int:
+    import pyarrow.parquet as pq
+
+    rows = 0
+    with replacing(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for table in _groups(schema, kind, sources):
+            writer.write_table(table, row_group_size=GROUP_ROWS)
+            rows += table.num_rows
+    return rows
+
+
+def _groups(schema: Any, kind: Kind | None, sources: Sequence[Source]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for source in sources:
+        own = about(source.run)
+        for piece in source.pieces(PIECE_BYTES):
+            held.append(pa.record_batch(_columns(schema, kind, own, piece), schema=schema))
+            if sum(one.nbytes for one in held) >= GROUP_BYTES or sum(map(len, held)) >= GROUP_ROWS:
+                yield pa.Table.from_batches(held)
+                held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _columns(schema: Any, kind: Kind | None, own: dict[str, Any], piece: Sequence[AnySample]) -> list[Any]:
+    import pyarrow as pa
+
+    of_run = [pa.repeat(pa.scalar(own[name], schema.field(name).type), len(piece)) for name in RUN_COLUMNS]
+    cells = zip(*map(_cells, piece), strict=True)
+    of_samples = [pa.array(values, schema.field(name).type) for name, values in zip(SAMPLE_COLUMNS, cells, strict=True)]
+    return [*of_run, *of_samples, *([] if kind is None else arrays(kind, [values_of(sample) for sample in piece]))]
+
+
+def _cells(sample: AnySample) -> tuple[Any, ...]:
+    one = sample.outcome
+    happened = (None, None, None) if one is None else (one.correct, one.reward, one.distance)
+    return (sample.id, sample.index, sample.reason, sample.detail, *happened)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Any]:
+    """A new file under a name of its own, which takes the place of the old one when all of it is on the disk."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(scratch, 0o644)
+            os.replace(scratch, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(scratch)
+            raise
+        sync_folder(path.parent)

@@ -1,0 +1,91 @@
+"""`export`: runs as Parquet files, one row a sample, for DuckDB, Polars and whatever else reads tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from howsure.errors import InputError
+from howsure.runs import Run, find_runs
+from howsure.runs.export import Exported, write_parquet
+from howsure.runs.folder import MANIFEST
+from howsure.studies.exported_columns import known_shape
+
+NAME = "samples.parquet"
+SUFFIX = ".parquet"
+
+RunLike = Run | str | os.PathLike[str]
+
+
+class Target(NamedTuple):
+    """A file to be written, and the runs that it is to hold."""
+
+    runs: tuple[Run | Path, ...]
+    path: Path
+
+    def write(self, *, evidence: bool = True) -> Exported:
+        runs = [run if isinstance(run, Run) else Run(run) for run in self.runs]
+        studies = {run.manifest.identity.study for run in runs}
+        return write_parquet(runs, self.path, known_shape(studies, evidence=evidence), evidence=evidence)
+
+
+def export(
+    runs: RunLike | Sequence[RunLike], out: str | os.PathLike[str] | None = None, *, evidence: bool = True
+) -> list[Exported]:
+    """Write runs as Parquet, finished or not; folders that hold runs stand for all of them.
+
+    Without `out` every run gets a `samples.parquet` in its own folder. An `out` that ends in .parquet is one file with
+    the samples of all runs, any other is a folder with one file a run. `evidence=False` leaves out tokens,
+    probabilities and answers, which are the bulk of it. A file is there whole or as it was before.
+    """
+    chosen = [runs] if isinstance(runs, (Run, str, os.PathLike)) else runs
+    return [target.write(evidence=evidence) for target in targets(chosen, out)]
+
+
+def targets(runs: Sequence[RunLike], out: str | os.PathLike[str] | None = None) -> list[Target]:
+    """The files that an export would write."""
+    chosen = _chosen(runs)
+    if out is None:
+        return [Target((run,), _folder(run) / NAME) for run in chosen]
+    path = Path(out)
+    if path.suffix != SUFFIX:
+        if path.is_file():
+            raise InputError(f"{path} is a file whose name does not end in {SUFFIX}: name another file, or a folder")
+        return [Target((run,), path / f"{name}{SUFFIX}") for run, name in zip(chosen, _names(chosen), strict=True)]
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file within it, such as {path / NAME}")
+    return [Target(tuple(chosen), path)]
+
+
+def _chosen(runs: Sequence[RunLike]) -> list[Run | Path]:
+    """Run folders as they are named, and those within a folder that is none; each once."""
+    found: dict[Path, Run | Path] = {}
+    for run in runs:
+        if isinstance(run, Run):
+            found.setdefault(run.path.resolve(), run)
+            continue
+        path = Path(run)
+        within = [path] if (path / MANIFEST).is_file() else sorted(find_runs(path))
+        if not within:
+            raise InputError(f"{path} is no run folder and holds none")
+        for one in within:
+            found.setdefault(one.resolve(), one)
+    if not found:
+        raise InputError("there is no run to export: name a run folder, or a folder that holds some")
+    return list(found.values())
+
+
+def _folder(run: Run | Path) -> Path:
+    return run.path if isinstance(run, Run) else run
+
+
+def _names(runs: Sequence[Run | Path]) -> list[str]:
+    """A name for each run's file: its folder's, with as many of the folders above as tell all of them apart."""
+    parts = [_folder(run).resolve().parts[1:] for run in runs]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["-".join(one[-length:]) for one in parts]
+        if len({name.lower() for name in names}) == len(names):
+            return names
+    return [f"{number}-{one[-1]}" for number, one in enumerate(parts, 1)]
