@@ -23,9 +23,10 @@ WORDS = (" the", " of", "ing", " reservation", "\n\n", " café", '"id"', " I", "
 
 ALONE = """
 import sys
-from howsure.studies.trajectories.sources import find_sources, read_sources
+from howsure.studies.trajectories.reading import read_sources
+from howsure.studies.trajectories.sources import find_sources
 from howsure.studies.trajectories.document import document
-readings = read_sources(find_sources(sys.argv[1:])[0], jobs=1)
+readings = list(read_sources(find_sources(sys.argv[1:])[0], jobs=1))
 document([r.loaded for r in readings], [t for r in readings for t in r.loaded.trajectories], verbose=True)
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(int(status["VmHWM"].split()[0]) * 1024)
@@ -71,9 +72,10 @@ def _peak_bytes(path: Path) -> int:
 def howsure_rows(path: Path) -> list[Any]:
     """Every statistic of every turn, one after the other."""
     from howsure.studies.trajectories.document import document
-    from howsure.studies.trajectories.sources import find_sources, read_sources
+    from howsure.studies.trajectories.reading import read_sources
+    from howsure.studies.trajectories.sources import find_sources
 
-    readings = read_sources(find_sources([path])[0], jobs=1)
+    readings = list(read_sources(find_sources([path])[0], jobs=1))
     runs = [run for reading in readings for run in reading.loaded.trajectories]
     found = document([reading.loaded for reading in readings], runs, verbose=True)
     return [

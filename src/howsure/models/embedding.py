@@ -74,6 +74,10 @@ class SentenceEmbedder:
         self._token_budget = token_budget
         self._announce = announce
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is sent to a worker, who loads for himself and has nobody to tell of it."""
+        return _embedder_elsewhere, (self._wanted_device, self._token_budget)
+
     def fingerprint(self) -> dict[str, Any]:
         """What makes these vectors these vectors, to the last digit."""
         return {
@@ -223,3 +227,7 @@ def _missing(error: ImportError) -> MissingExtra:
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     lengths: NDArray[np.float64] = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / lengths
+
+
+def _embedder_elsewhere(device: str | None, token_budget: int | None) -> SentenceEmbedder:
+    return SentenceEmbedder(device=device, token_budget=token_budget)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from howsure.errors import InputError
-from howsure.studies.trajectories import sources
-from howsure.studies.trajectories.sources import Reading, Source, find_sources, read_source, read_sources
+from howsure.studies.trajectories.reading import Found, Reader, Reading, read_sources
+from howsure.studies.trajectories.sources import find_sources
 from trajectory_logs import message, results, scored, simulation
 
 TALK = [message("user", "Hello", -0.5), message("assistant", "Yes?", -0.25)]
@@ -27,7 +27,7 @@ def put(path: Path, data: Any) -> Path:
 
 def read(*paths: Any, **options: Any) -> tuple[list[Reading], list[str]]:
     found, problems = find_sources([str(path) for path in paths])
-    readings = read_sources(found, **options)
+    readings = list(read_sources(found, **options))
     problems += [problem for reading in readings for problem in reading.loaded.problems]
     return readings, [problem.sentence for problem in problems]
 
@@ -232,20 +232,25 @@ def test_a_changed_index_of_a_set_is_read_anew_and_makes_another_run(tmp_path: P
     assert digests[0] != digests[1]
 
 
-def die_elsewhere(source: Source, **options: Any) -> Reading:
-    if multiprocessing.parent_process() is not None:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return read_source(source, **options)
-
-
-def test_files_are_read_one_by_one_where_the_system_ends_a_worker(
+def test_a_file_that_ends_every_process_that_reads_it_is_named_and_the_others_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in "ab":
+    for name in "abcdefgh":
         put(tmp_path / f"{name}.json", [simulation(TALK, id=name)])
-    monkeypatch.setattr(sources, "read_source", die_elsewhere)
+    whole, read_one = ids(read(tmp_path, jobs=2)[0]), Reader.__call__
+
+    def die(reader: Reader, piece: Found) -> Reading:
+        if multiprocessing.parent_process() is not None and piece.source.path == tmp_path / "c.json":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read_one(reader, piece)
+
+    monkeypatch.setattr(Reader, "__call__", die)
     readings, problems = read(tmp_path, jobs=2)
-    assert (ids(readings), problems) == (["a", "b"], [])
+    assert ids(readings) == [name for name in whole if name != "c"] == list("abdefgh")
+    assert problems == [
+        f"{tmp_path / 'c.json'} cannot be read: it ended the process that worked on it, twice, mostly for want of "
+        "memory; split it"
+    ]
 
 
 def test_a_file_named_like_a_manifest_makes_no_run_of_a_folder(tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
 
 
 def test_what_was_said_is_evidence_and_nothing_else_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.work.SAID_CHARACTERS", 20)
+    monkeypatch.setattr("howsure.studies.trajectories.scoring.SAID_CHARACTERS", 20)
     long = message("tool", "x" * 21, id="c1")
     talk = [greeting(), message("user", "my flight", -0.1), message("assistant", "", -0.2, tool_calls=call()), long]
     log = put(tmp_path / "a.json", results(simulation(talk, id="a"), simulation(None, ticks=[{}], id="b")))

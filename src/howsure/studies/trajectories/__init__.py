@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from howsure.models.contract import Model
-from howsure.runs import Progress
+from howsure.runs import Engine, Progress
 from howsure.studies.texts import as_paths
 from howsure.studies.trajectories.intervention import Policy
 from howsure.studies.trajectories.judge import USUAL, Judging
@@ -40,14 +40,17 @@ def trajectories(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    engine: Engine | None = None,
     **model_options: Any,
 ) -> Result:
     """Read logs of agents and users, score every turn, and set the scores against what came of the runs.
 
-    `results` are files, folders and patterns. With `score_with`, a local chat model reads the conversations that have
-    no log-probabilities. `distances` embeds every message, for the weights of SAUP that need it. `judging` says what is
-    asked of the scored runs; None ends with their scores. With `out` a run folder is written, and taken up again by the
-    same call. `model_options` (see `ModelOptions`) are for a model given by name.
+    `results` are files, folders and patterns, on this machine or at addresses such as s3://bucket/logs/. With
+    `score_with`, a local chat model reads the conversations that have no log-probabilities. `distances` embeds every
+    message, for the weights of SAUP that need it. `judging` says what is asked of the scored runs; None ends with their
+    scores. With `out` a run folder is written, and taken up again by the same call. `engine` says who reads the files
+    and where the model works (docs/scale.md); without one, files are read by `jobs` processes of this machine.
+    `model_options` (see `ModelOptions`) are for a model given by name.
     """
     prepared = prepare(
         as_paths(results),
@@ -58,6 +61,7 @@ def trajectories(
         stride=stride,
         jobs=jobs,
         for_a_run=out is not None,
+        engine=engine,
         **model_options,
     )
     try:
@@ -69,6 +73,7 @@ def trajectories(
             seed=seed,
             retry_failed=retry_failed,
             progress=progress,
+            engine=engine,
         )
     finally:
         prepared.close()

@@ -37,7 +37,7 @@ def _measure(trajectory: Trajectory, vectors: Vectors, unknown: NDArray[np.float
 
     if not trajectory.turns:
         return
-    acts = rows([_spoken(turn.text) for turn in trajectory.turns])
+    acts = rows([_spoken(text) for text in _turns(trajectory)])
     gaps = inference_gap(acts, rows(_answered(trajectory)))
     opening = _spoken(trajectory.opening or "")
     drifts = np.full(len(acts), np.nan)
@@ -49,9 +49,14 @@ def _measure(trajectory: Trajectory, vectors: Vectors, unknown: NDArray[np.float
 
 
 def _texts(trajectory: Trajectory) -> list[str]:
-    found = [trajectory.opening or "", *(turn.text for turn in trajectory.turns)]
+    found = [trajectory.opening or "", *_turns(trajectory)]
     spoken = [text for text in map(_spoken, found) if text is not None]
     return spoken + [text for text in _answered(trajectory) if text is not None]
+
+
+def _turns(trajectory: Trajectory) -> list[str]:
+    """Each turn in full; the turns themselves may have been shortened."""
+    return [said.text for said in trajectory.said if said.turn is not None]
 
 
 def _answered(trajectory: Trajectory) -> list[str | None]:

@@ -6,15 +6,18 @@ A turn without a score has `ui_score: null` and a `reason`.
 
 from __future__ import annotations
 
+import io
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from howsure.runs.files import to_json
 from howsure.studies.summary import Coverage
+from howsure.studies.trajectories.scores import propagation_row
 from howsure.studies.trajectories.turns import Actor, Loaded, Trajectory, Turn
 
 PREVIEW_CHARACTERS = 100
@@ -22,16 +25,60 @@ PREVIEW_CHARACTERS = 100
 
 def document(loaded: Sequence[Loaded], trajectories: Sequence[Trajectory], *, verbose: bool = False) -> dict[str, Any]:
     """Everything that was read, as JSON-safe data; `verbose` adds the statistics of each turn."""
+    rows = [simulation_row(trajectory, verbose=verbose) for trajectory in trajectories]
+    return {"metadata": metadata(loaded, trajectories), "results": rows}
+
+
+def metadata(loaded: Sequence[Loaded], trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     return {
-        "metadata": {
-            "source_file": _source([one for one in loaded if one.trajectories]),
-            "total_simulations": len(trajectories),
-            "source_files": [one.source for one in loaded if one.trajectories],
-            "coverage": coverage(trajectories).text,
-            "unit": "nats",
-        },
-        "results": [simulation_row(trajectory, verbose=verbose) for trajectory in trajectories],
+        "source_file": _source([one for one in loaded if one.trajectories]),
+        "total_simulations": len(trajectories),
+        "source_files": [one.source for one in loaded if one.trajectories],
+        "coverage": coverage(trajectories).text,
+        "unit": "nats",
     }
+
+
+class Rows(Sequence[dict[str, Any]]):
+    """The runs as rows of the document, with what their turns come to (step 3).
+
+    Rows take far more memory than the figures that they are made of, so each is made when somebody asks for it.
+    """
+
+    def __init__(self, trajectories: Sequence[Trajectory], *, verbose: bool = False) -> None:
+        self._trajectories = trajectories
+        self._verbose = verbose
+
+    def __len__(self) -> int:
+        return len(self._trajectories)
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(place, slice):
+            return [self._row(one) for one in self._trajectories[place]]
+        return self._row(self._trajectories[place])
+
+    def _row(self, one: Trajectory) -> dict[str, Any]:
+        row = simulation_row(one, verbose=self._verbose)
+        return row | {"propagation": propagation_row(one, verbose=self._verbose)}
+
+
+def as_json(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> bytes:
+    """A document as `to_json` writes it with an indentation of 2, of which one row at a time is held as data."""
+    empty = to_json({"metadata": head, "results": []}, indent=2)
+    text = io.BytesIO()
+    text.write(empty.removesuffix(b"]\n}"))
+    between = b"\n    "
+    for row in rows:
+        text.write(between + to_json(row, indent=2).replace(b"\n", b"\n    "))
+        between = b",\n    "
+    text.write(b"]\n}\n" if between == b"\n    " else b"\n  ]\n}\n")
+    return text.getvalue()
 
 
 def _source(loaded: Sequence[Loaded]) -> str:
@@ -128,8 +175,9 @@ def statistics(values: Sequence[float]) -> dict[str, Any]:
 
 
 def preview(turn: Turn) -> str:
-    text = turn.content if turn.content.strip() else turn.text
-    return text[:PREVIEW_CHARACTERS]
+    """The beginning of a message, or of the calls that are all of it; that of a preview is itself."""
+    text = (turn.content if turn.content.strip() else turn.text)[:PREVIEW_CHARACTERS]
+    return text if text.strip() else ""
 
 
 def mean(values: Sequence[float]) -> float | None:

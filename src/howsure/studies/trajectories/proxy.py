@@ -94,7 +94,7 @@ def score_with(
     read = model.read_conversations([conversation.messages for conversation, _ in chosen], rolling)
     for trajectory, (conversation, cost), found in zip(trajectories, chosen, read, strict=True):
         if isinstance(found, Failure):
-            _unread(trajectory, found)
+            leave_unread(trajectory, found)
         else:
             trajectory.read_again = {"model": model.name, **({} if isinstance(cost, Failure) else cost._asdict())}
             _scored(trajectory, conversation, found, model.name, with_tokens)
@@ -109,7 +109,8 @@ def problems_of(trajectory: Trajectory) -> list[Problem]:
     return [Problem(trajectory.source, UNREAD, sentence)]
 
 
-def _unread(trajectory: Trajectory, failure: Failure) -> None:
+def leave_unread(trajectory: Trajectory, failure: Failure) -> None:
+    """Every turn that somebody wrote says why no model read it."""
     for turn in trajectory.turns:
         if turn.reason != SCRIPTED:
             turn.reason, turn.detail = UNREAD, failure.detail

@@ -1,44 +1,33 @@
-"""Which files hold trajectories, and reading them: one after the other, or spread over cores.
+"""Which files hold trajectories: files, folders, patterns, and addresses of the same in stores beyond this machine.
 
-A file is read as what its name says: `.json` as τ²-bench writes it, `.jsonl` as chats, `.eval` as an Inspect log. A
-folder is searched; one with `results.json` and `simulations/` is a single set of results in parts. One bad file never
-stops the others: it becomes a sentence.
+What a file is, its name says: `.json` as τ²-bench writes it, `.jsonl` chats, `.eval` an Inspect log. A folder is
+searched; one with `results.json` and `simulations/` is a single set of results in parts. What leads nowhere becomes a
+sentence.
 """
 
 from __future__ import annotations
 
-import codecs
 import glob
-import hashlib
-import multiprocessing
 import os
-import stat
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache, partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from howsure.errors import HowsureError, InputError
+from howsure import storage
+from howsure.errors import HowsureError
 from howsure.runs.folder import MANIFEST, SAMPLES
-from howsure.studies.trajectories.chats import read_chats
 from howsure.studies.trajectories.messages import about_file
-from howsure.studies.trajectories.tau2 import NO_SIMULATIONS, read_about, read_tau2
-from howsure.studies.trajectories.turns import Loaded, Problem
+from howsure.studies.trajectories.tau2 import read_about
+from howsure.studies.trajectories.turns import Problem
 
 PathLike = str | os.PathLike[str]
+Place = Path | str
+"""A file of this machine, or the address of one elsewhere."""
 
 RESULTS, SIMULATIONS = "results.json", "simulations"
 CHATS = frozenset({".jsonl", ".ndjson"})
 INSPECT = frozenset({".eval"})
 SUFFIXES = frozenset({".json"}) | CHATS | INSPECT
-
-OPENED_BY_THE_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-"""Pipes that have a writer, as in `howsure trajectories <(zcat log.json.gz)`."""
-
-SPREAD_FROM_BYTES = 64_000_000
-"""Below this, starting more processes takes longer than reading."""
 
 
 class Source(NamedTuple):
@@ -47,142 +36,53 @@ class Source(NamedTuple):
     `named` is whether the user named it: what was only found in a folder may turn out to be something else.
     """
 
-    path: Path
+    path: Place
     set_name: str
-    about: Path | None = None
+    about: Place | None = None
     named: bool = True
 
-
-class Reading(NamedTuple):
-    """What came of one source, and the digest of its bytes if that was wanted."""
-
-    source: Source
-    loaded: Loaded
-    digest: bytes = b""
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(shown_name(self.path)).suffix.lower()
 
 
 def find_sources(paths: Sequence[PathLike]) -> tuple[list[Source], list[Problem]]:
-    """The files behind paths, folders, patterns and links, each once, in the order given; and what leads nowhere."""
+    """The files behind paths, folders, patterns, links and addresses, each once, in the order given; and what leads
+    nowhere."""
     sources: dict[str, Source] = {}
     problems: list[Problem] = []
     for path in paths:
-        found, missing = _behind(os.fspath(path))
+        place = os.fspath(storage.checked(path))
+        found, missing = _at_address(place) if storage.is_address(place) else _behind(place)
         problems += missing
         for source in found:
-            sources.setdefault(os.path.realpath(source.path), source)
+            sources.setdefault(_known_as(source.path), source)
     return list(sources.values()), problems
 
 
-def read_sources(
-    sources: Sequence[Source], *, with_tokens: bool = False, with_digests: bool = False, jobs: int | None = None
-) -> list[Reading]:
-    """Every source read, in order; `jobs` None means all cores where the files are large enough to be worth it."""
-    read = partial(read_source, with_tokens=with_tokens, with_digest=with_digests)
-    workers = min(_jobs(sources, jobs), len(sources))
-    if workers < 2:
-        return [read(source) for source in sources]
-    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+def _known_as(place: Place) -> str:
+    return place if isinstance(place, str) else os.path.realpath(place)
+
+
+def shown_name(place: PathLike) -> str:
+    """A name as it can be written anywhere: on the disk it is made of bytes, which need not be text, and an address may
+    have a key in it."""
+    if isinstance(place, str) and storage.is_address(place):
+        return storage.shown(place)
+    return os.fsencode(place).decode("utf-8", errors="backslashreplace")
+
+
+def size_of(place: Place) -> int | None:
+    """Bytes of a file of this machine; None where that cannot be seen from here."""
+    if isinstance(place, str):
+        return None
     try:
-        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(method)) as pool:
-            return list(pool.map(read, sources))
-    except BrokenProcessPool:  # the system ended a worker, mostly for want of memory: one file at a time needs less
-        return [read(source) for source in sources]
-
-
-def read_source(source: Source, *, with_tokens: bool = False, with_digest: bool = False) -> Reading:
-    """One file; whatever is wrong with it is a sentence in what comes back."""
-    found = _read_source(source, with_tokens, with_digest)
-    for trajectory in found.loaded.trajectories:
-        trajectory.set_name = source.set_name
-    return found
-
-
-def _read_source(source: Source, with_tokens: bool, with_digest: bool) -> Reading:
-    name = shown_name(source.path)
-    try:
-        data = _bytes_of(source.path)
-        digest = _digest(source, data) if with_digest else b""
-        return Reading(source, _loaded(source, name, data, with_tokens), digest)
-    except OSError as error:
-        why = f"cannot be read: {error.strerror or error}"
-    except HowsureError as error:
-        why = f"cannot be read: {error}"
-    except MemoryError:
-        why = "does not fit into memory; split it into smaller files"
-    return Reading(source, Loaded(name, 0, None, [], [about_file(name, "unreadable_file", why)]))
-
-
-def shown_name(path: PathLike) -> str:
-    """A name as it can be written anywhere: on the disk it is made of bytes, which need not be text."""
-    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
-
-
-def _bytes_of(path: Path) -> bytes:
-    """The content of a file; a pipe in a folder may never have a writer, and a device no end.
-
-    It is copied and not mapped, though that would be faster: a file that somebody rewrites meanwhile, as a run does
-    with its results, would end the process.
-    """
-    if not stat.S_ISREG(path.stat().st_mode) and not str(path).startswith(OPENED_BY_THE_SHELL):
-        raise InputError("it is no file but a pipe or a device; write what comes out of it to a file")
-    return path.read_bytes()
-
-
-def _digest(source: Source, data: bytes) -> bytes:
-    """Of all that the trajectories of a file are made of: a part of a set knows its domain and task from elsewhere."""
-    found = hashlib.sha256(data)
-    if source.about is not None:
-        found.update(_about(source.about)[1])
-    return found.digest()
-
-
-def _loaded(source: Source, name: str, data: bytes, with_tokens: bool) -> Loaded:
-    if source.path.suffix.lower() in INSPECT:
-        from howsure.studies.trajectories.inspect_logs import read_inspect
-
-        return read_inspect(source.path, name, with_tokens=with_tokens)
-    if source.path.suffix.lower() in CHATS:
-        return read_chats(data, name, with_tokens=with_tokens)
-    about = _about(source.about)[0] if source.about is not None else None
-    loaded = read_tau2(data.removeprefix(codecs.BOM_UTF8), name, with_tokens=with_tokens, about=about)
-    if not source.named and {problem.reason for problem in loaded.problems} == {NO_SIMULATIONS}:
-        return Loaded(name, len(data), None, [], [], passed_over="no results of τ²-bench")
-    return loaded
-
-
-def _about(path: Path) -> tuple[Any, bytes]:
-    """What results.json says about its simulations, and the digest of its bytes.
-
-    Its problems were told already, by whoever found the folder.
-    """
-    status = path.stat()
-    return _about_version(path.absolute(), status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=4)
-def _about_version(path: Path, *_: int) -> tuple[Any, bytes]:
-    """The numbers tell a file from what stood there before."""
-    data = path.read_bytes()
-    return read_about(data, shown_name(path))[0], hashlib.sha256(data).digest()
-
-
-def _jobs(sources: Sequence[Source], jobs: int | None) -> int:
-    if jobs is not None:
-        if jobs < 1:
-            raise InputError(f"--jobs must be at least 1, not {jobs}")
-        return jobs
-    size = sum(_size(source.path) for source in sources)
-    return len(os.sched_getaffinity(0)) if size >= SPREAD_FROM_BYTES else 1
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
+        return place.stat().st_size
     except OSError:
-        return 0
+        return None
 
 
-# -- which files ---------------------------------------------------------------------------------------------------
+# -- on this machine -----------------------------------------------------------------------------------------------
 
 
 def _behind(path: str) -> tuple[list[Source], list[Problem]]:
@@ -225,8 +125,12 @@ def _in_folder(folder: Path) -> tuple[list[Source], list[Problem]]:
         problems += wrong
     problems += [_closed(error) for error in closed]
     if not sources and not problems:
-        problems = [about_file(shown_name(folder), "missing_file", f"holds no {', '.join(sorted(SUFFIXES))} file")]
+        problems = [_no_logs(shown_name(folder))]
     return sources, problems
+
+
+def _no_logs(name: str) -> Problem:
+    return about_file(name, "missing_file", f"holds no {', '.join(sorted(SUFFIXES))} file")
 
 
 def _found(path: Path) -> Source:
@@ -247,22 +151,85 @@ def _is_set(folder: Path) -> bool:
 
 
 def _set_in_parts(folder: Path) -> tuple[list[Source], list[Problem]]:
-    """The simulations of a folder, checked against the index in its results.json."""
-    about, name = folder / RESULTS, shown_name(folder / RESULTS)
+    about = folder / RESULTS
     try:
-        file, problems = read_about(about.read_bytes(), name)
+        content, why = about.read_bytes(), ""
     except OSError as error:
-        file, problems = None, [about_file(name, "unreadable_file", f"cannot be read: {error.strerror}")]
-    parts = sorted((folder / SIMULATIONS).glob("*.json"))
-    there = {part.stem for part in parts}
+        content, why = None, f"cannot be read: {error.strerror}"
+    return _in_parts(shown_name(folder), about, content, why, sorted((folder / SIMULATIONS).glob("*.json")))
+
+
+def _in_parts(
+    folder: str, about: Place, content: bytes | None, why: str, parts: Sequence[Place]
+) -> tuple[list[Source], list[Problem]]:
+    """The simulations of a folder, checked against the index in its results.json."""
+    name = shown_name(about)
+    if content is None:
+        file, problems = None, [about_file(name, "unreadable_file", why)]
+    else:
+        file, problems = read_about(content, name)
+    there = {PurePosixPath(part).stem for part in parts}
     indexed = [entry.id for entry in (file.simulation_index or ()) if entry is not None] if file is not None else []
     problems = problems + [
         about_file(name, "missing_part", f"lists simulation {id}, but {SIMULATIONS}/{id}.json is not there")
         for id in indexed
         if id not in there
     ]
-    whole = [Source(about, shown_name(folder))] if file is not None and isinstance(file.simulations, list) else []
-    sources = [Source(part, shown_name(folder), about if file is not None else None) for part in parts]
+    whole = [Source(about, folder)] if file is not None and isinstance(file.simulations, list) else []
+    sources = [Source(part, folder, about if file is not None else None) for part in parts]
     if not sources and not whole and not problems:
-        problems = [about_file(shown_name(folder / SIMULATIONS), "missing_part", "holds no simulation")]
+        problems = [about_file(f"{folder}/{SIMULATIONS}", "missing_part", "holds no simulation")]
     return [*whole, *sources], problems
+
+
+# -- at an address -------------------------------------------------------------------------------------------------
+
+
+def _at_address(address: str) -> tuple[list[Source], list[Problem]]:
+    """The logs below a folder's address, or matching a pattern, or the one file that is there."""
+    try:
+        files = storage.listing(address)
+    except HowsureError as error:
+        return [], [Problem(storage.shown(address), "missing_file", str(error))]
+    if files == [address]:
+        return [Source(address, shown_name(address))], []
+    folders: dict[str, set[str]] = {}
+    for file in files:
+        folder, _, name = file.rpartition("/")
+        folders.setdefault(folder, set()).add(name)
+    sets = {folder for folder in folders if RESULTS in folders[folder] and f"{folder}/{SIMULATIONS}" in folders}
+    ours = {folder for folder, names in folders.items() if {MANIFEST, SAMPLES} <= names}
+    sources: list[Source] = []
+    problems: list[Problem] = []
+    for folder in sorted(folders):
+        if _is_below(folder, ours | {f"{one}/{SIMULATIONS}" for one in sets}) or _is_hidden(folder, address):
+            continue
+        if folder in sets:
+            parts = sorted(name for name in folders[f"{folder}/{SIMULATIONS}"] if name.endswith(".json"))
+            found, wrong = _parts_at(folder, parts)
+        else:
+            names = sorted(name for name in folders[folder] if _may_be_log(name))
+            found, wrong = [Source(f"{folder}/{one}", shown_name(f"{folder}/{one}"), named=False) for one in names], []
+        sources += found
+        problems += wrong
+    if not sources and not problems:
+        problems = [_no_logs(shown_name(address))]
+    return sources, problems
+
+
+def _is_below(folder: str, tops: set[str]) -> bool:
+    return any(folder == top or folder.startswith(f"{top}/") for top in tops)
+
+
+def _is_hidden(folder: str, address: str) -> bool:
+    return any(part.startswith(".") for part in folder.removeprefix(address.rstrip("/")).split("/"))
+
+
+def _parts_at(folder: str, parts: Sequence[str]) -> tuple[list[Source], list[Problem]]:
+    about = f"{folder}/{RESULTS}"
+    try:
+        content, why = storage.read_bytes(about), ""
+    except HowsureError as error:
+        content, why = None, str(error)
+    places: list[Place] = [f"{folder}/{SIMULATIONS}/{part}" for part in parts]
+    return _in_parts(shown_name(folder), about, content, why, places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,19 @@ TURNS, RUNS = "turns.csv", "trajectories.csv"
 
 def write_tables(folder: Path, trajectories: Sequence[Trajectory]) -> None:
     """What is missing or infinite is an empty cell; the reason stands beside it."""
-    write_csv(folder / TURNS, [row for one in trajectories for row in _turns(one)])
+    write_csv(folder / TURNS, _Turns(trajectories))
     write_csv(folder / RUNS, [_run(one) for one in trajectories])
+
+
+class _Turns:
+    """The rows of all turns, made anew whenever somebody goes through them: held, they would take more room than all
+    figures together."""
+
+    def __init__(self, trajectories: Sequence[Trajectory]) -> None:
+        self._trajectories = trajectories
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (row for one in self._trajectories for row in _turns(one))
 
 
 def _turns(one: Trajectory) -> Iterable[dict[str, Any]]:

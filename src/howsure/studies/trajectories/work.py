@@ -1,50 +1,50 @@
 """From paths to a judged study: read the logs, score what has no score, propagate, judge.
 
 Reading takes moments and needs no run folder. Reading conversations again with a model, or embedding them, takes
-minutes: that is written to a run folder trajectory by trajectory, and taken up where it stopped.
+minutes: that is written to a run folder trajectory by trajectory, and taken up where it stopped. Either may be done by
+workers elsewhere. What is held here are figures; what was said lies on a shelf (`shelf.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
-
-import msgspec
 
 from howsure import wiring
 from howsure.errors import InputError
-from howsure.models.contract import Failure, Model, Rolling
+from howsure.models.contract import ConversationCost, Failure, Model, Rolling
 from howsure.models.embedding import SentenceEmbedder
-from howsure.runs import Here, Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
-from howsure.runs.files import to_json, write_atomic
+from howsure.runs import Engine, Identity, LocalEngine, NoProgress, Progress, Run, RunWriter, work_through
+from howsure.runs.files import write_atomic
 from howsure.studies.pairs import check_seed, open_models
 from howsure.studies.trajectories import proxy
-from howsure.studies.trajectories.distances import measure_distances
-from howsure.studies.trajectories.document import document, preview
+from howsure.studies.trajectories.document import Rows, as_json, metadata
 from howsure.studies.trajectories.judge import USUAL, Judging
-from howsure.studies.trajectories.scores import propagation_row
-from howsure.studies.trajectories.sources import PathLike, Reading, find_sources, read_sources
+from howsure.studies.trajectories.reading import Reading, read_sources
+from howsure.studies.trajectories.scoring import Batch, Scorer, sample_id, trajectory_of
+from howsure.studies.trajectories.shelf import Shelf
+from howsure.studies.trajectories.sources import PathLike, find_sources
 from howsure.studies.trajectories.summary import summarise
 from howsure.studies.trajectories.table import write_tables
-from howsure.studies.trajectories.turns import Problem, Said, Trajectory
+from howsure.studies.trajectories.turns import Problem, Trajectory
 
 RESULTS = "results.json"
 TOKENS_AT_ONCE = 8192
 """What is read between two samples on the disk, roughly: the most that a crash can cost."""
 
 RUNS_AT_ONCE = 64
-"""The same for work that is not counted in tokens."""
-
-SAID_CHARACTERS = 50_000
-"""Of one message in a run folder: a tool may answer with a whole file, which nobody reads there."""
+"""The same for work that is not counted in tokens, and how many conversations are looked at together to be counted."""
 
 
 class Prepared(NamedTuple):
     """Everything that is known before a model is loaded."""
 
     readings: list[Reading]
+    """Without their words."""
     trajectories: list[Trajectory]
+    shelf: Shelf
     problems: list[Problem]
     notes: list[str]
     model: Model | None
@@ -64,6 +64,11 @@ class Prepared(NamedTuple):
             self.model.close()
         if self.embedder is not None:
             self.embedder.close()
+        self.shelf.close()
+
+    def whole(self, indices: Sequence[int]) -> tuple[Trajectory, ...]:
+        """Some trajectories with all that was said in them."""
+        return tuple(self.shelf.whole(i, self.trajectories[i]) for i in indices)
 
     def to_read(self) -> list[int]:
         """The conversations that the model reads."""
@@ -71,27 +76,46 @@ class Prepared(NamedTuple):
             return []
         return [i for i, one in enumerate(self.trajectories) if proxy.needs_proxy(one)]
 
+    def reading_costs(self, chosen: Sequence[int]) -> Iterator[ConversationCost | Failure]:
+        """What the model takes for each of some conversations; a few of them are held at a time."""
+        assert self.model is not None
+        for begin in range(0, len(chosen), RUNS_AT_ONCE):
+            yield from proxy.costs(self.whole(chosen[begin : begin + RUNS_AT_ONCE]), self.model, self.rolling)
+
     def cost(self) -> dict[str, int]:
         """What the study will take; with a model this tokenises every conversation that it reads."""
         total = {"trajectories": len(self.trajectories), "turns": sum(len(one.turns) for one in self.trajectories)}
         if self.model is None:
             return total
-        chosen = [self.trajectories[i] for i in self.to_read()]
-        found = [one for one in proxy.costs(chosen, self.model, self.rolling) if not isinstance(one, Failure)]
+        found = [one for one in self.reading_costs(self.to_read()) if not isinstance(one, Failure)]
         return total | {
-            "conversations_to_read": len(chosen),
+            "conversations_to_read": len(self.to_read()),
             "tokens": sum(one.tokens for one in found),
             "tokens_run": sum(one.tokens_run for one in found),
         }
 
 
 class Result(NamedTuple):
-    """A finished study: the summary, the document of step 2 and 3, and the run folder where there is one."""
+    """A finished study: the summary, the runs with their figures, and the run folder where there is one.
+
+    Of what was said, `trajectories` have the beginning of each message; all of it is in the run folder.
+    """
 
     summary: dict[str, Any]
-    document: dict[str, Any]
     trajectories: list[Trajectory]
+    metadata: dict[str, Any]
+    rows: Rows
+    """A row for each run, made when it is asked for."""
     run: Run | None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Step 2 and 3 as one piece of JSON-safe data, made anew at each call; `write` needs less memory."""
+        return {"metadata": self.metadata, "results": list(self.rows)}
+
+    def write(self, path: Path) -> None:
+        """The document as a file."""
+        write_atomic(path, as_json(self.metadata, self.rows))
 
     @property
     def failed(self) -> bool:
@@ -111,14 +135,24 @@ def prepare(
     stride: int | None = None,
     jobs: int | None = None,
     for_a_run: bool = False,
+    engine: Engine | None = None,
     device: str | None = None,
     announce: Callable[[str], None] | None = None,
     **model_options: Any,
 ) -> Prepared:
-    """Read the logs, and open the model without its weights; `for_a_run` if they are to go into a run folder."""
+    """Read the logs, and open the model without its weights; `for_a_run` if they are to go into a run folder.
+
+    Files are read by the workers of `engine`, or by `jobs` processes of this machine.
+    """
     sources, problems = find_sources(paths)
     lasting = for_a_run or score_with is not None or distances
-    readings = read_sources(sources, with_tokens=tokens, with_digests=lasting, jobs=jobs)
+    readings: list[Reading] = []
+    shelf = Shelf()
+    for reading in read_sources(
+        sources, with_tokens=tokens, with_digests=lasting, with_words=lasting, jobs=jobs, engine=engine
+    ):
+        shelf.put(reading.words)
+        readings.append(reading._replace(words=()))
     problems = problems + [problem for reading in readings for problem in reading.loaded.problems]
     trajectories = [one for reading in readings for one in reading.loaded.trajectories]
     if not trajectories:
@@ -134,6 +168,7 @@ def prepare(
     return Prepared(
         readings,
         trajectories,
+        shelf,
         problems,
         _about(readings),
         model,
@@ -170,19 +205,24 @@ def carry_out(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Result:
     """Score what has no score, propagate, judge; into a run folder where `out` names one.
 
-    Without `judging` the study ends with the scores of the runs.
+    Without `judging` the study ends with the scores of the runs. Models work on `engine`.
     """
     check_seed(seed)
     if judging is not None:
         judging.check()
+    doer = engine if engine is not None and prepared.takes_long else LocalEngine()
     if out is not None:
-        return _into_run(prepared, out, judging, verbose, seed, retry_failed, progress or NoProgress())
-    for batch in _batches(prepared):
-        _work_out(prepared, batch)
-    return _finished(prepared, prepared.trajectories, judging, verbose, seed)
+        return _into_run(prepared, out, judging, verbose, seed, retry_failed, progress or NoProgress(), doer)
+    trajectories = prepared.trajectories
+    if prepared.takes_long:
+        pieces = (Batch(batch, prepared.whole(batch)) for batch in _batches(prepared))
+        found = doer.run(_scorer(prepared, evidence=False), pieces)
+        trajectories = [trajectory_of(sample) for samples in found for sample in samples]
+    return _finished(prepared, trajectories, judging, verbose, seed)
 
 
 def _into_run(
@@ -193,33 +233,34 @@ def _into_run(
     seed: int,
     retry_failed: bool,
     progress: Progress,
+    engine: Engine,
 ) -> Result:
     """The same, each trajectory written as soon as it is worked out, and judged by what was written."""
-    identity, ids = _identity(prepared, seed), [_id(i) for i in range(len(prepared.trajectories))]
+    identity, ids = _identity(prepared, seed), [sample_id(i) for i in range(len(prepared.trajectories))]
     with RunWriter(out, identity, len(ids), source=_named(prepared), retry_failed=retry_failed) as writer:
-        _load(prepared, [i for i, name in enumerate(ids) if name not in writer.done])
-        batches = _batches(prepared)
-        job = Here(lambda batch: _samples(prepared, batch))
-        work_through(writer, ids, batches, job, progress, "trajectories", piece=lambda batch: batch)
-        samples = sorted(writer.samples, key=lambda sample: sample.index)
-        written = [msgspec.convert(sample.result, Trajectory) for sample in samples]
+        work_through(
+            writer,
+            ids,
+            _batches(prepared),
+            _scorer(prepared, evidence=True),
+            progress,
+            "trajectories",
+            piece=lambda batch: Batch(batch, prepared.whole(batch)),
+            engine=engine,
+        )
+        written = [trajectory_of(sample) for sample in sorted(writer.samples, key=lambda sample: sample.index)]
         result = _finished(prepared, written, judging, verbose, seed)
-        write_atomic(writer.path / RESULTS, to_json(result.document, indent=2) + b"\n")
+        result.write(writer.path / RESULTS)
         write_tables(writer.path, result.trajectories)
         writer.finish(result.summary)
     return result._replace(run=Run(out))
 
 
-def _load(prepared: Prepared, missing: Sequence[int]) -> None:
-    """Weights, before the clock of the progress starts, and only if they are needed."""
-    if prepared.model is not None and set(missing) & set(prepared.to_read()):
-        prepared.model.load()
-    if prepared.embedder is not None and missing:
-        prepared.embedder.load()
-
-
-def _id(index: int) -> str:
-    return f"trajectory-{index}"
+def _scorer(prepared: Prepared, *, evidence: bool) -> Scorer:
+    """The model takes part only where there is something for it to read, and its weights are not loaded for nothing."""
+    model = prepared.model if prepared.to_read() else None
+    tokens = prepared.options["tokens"]
+    return Scorer(model, prepared.rolling, prepared.embedder, with_tokens=tokens, evidence=evidence)
 
 
 def _named(prepared: Prepared) -> str:
@@ -247,8 +288,7 @@ def _batches(prepared: Prepared) -> list[tuple[int, ...]]:
     """Neighbours that are worked on together: a pure function of the logs and the options."""
     sizes = [1.0 / RUNS_AT_ONCE] * len(prepared.trajectories)
     if prepared.model is not None and (chosen := prepared.to_read()):
-        found = proxy.costs([prepared.trajectories[i] for i in chosen], prepared.model, prepared.rolling)
-        for i, cost in zip(chosen, found, strict=True):
+        for i, cost in zip(chosen, prepared.reading_costs(chosen), strict=True):
             sizes[i] = 0.0 if isinstance(cost, Failure) else cost.tokens_run / TOKENS_AT_ONCE
     batches: list[tuple[int, ...]] = []
     batch: list[int] = []
@@ -262,54 +302,11 @@ def _batches(prepared: Prepared) -> list[tuple[int, ...]]:
     return [*batches, tuple(batch)] if batch else batches
 
 
-def _work_out(prepared: Prepared, batch: tuple[int, ...]) -> list[Trajectory]:
-    """Scores and distances for some trajectories, where these are wanted."""
-    chosen = [prepared.trajectories[i] for i in batch]
-    if prepared.model is not None:
-        unscored = [one for one in chosen if proxy.needs_proxy(one)]
-        proxy.score_with(unscored, prepared.model, prepared.rolling, with_tokens=prepared.options["tokens"])
-    if prepared.embedder is not None:
-        measure_distances(chosen, prepared.embedder)
-    return chosen
-
-
-def _samples(prepared: Prepared, batch: tuple[int, ...]) -> list[Sample]:
-    return [_sample(i, one) for i, one in zip(batch, _work_out(prepared, batch), strict=True)]
-
-
-def _sample(index: int, trajectory: Trajectory) -> Sample:
-    """A trajectory with all that is needed to judge it; what was said in it is evidence, and stays on the disk."""
-    kept = msgspec.structs.replace(trajectory, said=[], turns=[_shortened(turn) for turn in trajectory.turns])
-    unread = next((turn for turn in trajectory.turns if turn.reason == proxy.UNREAD), None)
-    return Sample(
-        _id(index),
-        index,
-        msgspec.to_builtins(kept),
-        {"said": [_message(said) for said in trajectory.said]} if trajectory.said else {},
-        reason="unsupported" if trajectory.unsupported else proxy.UNREAD if unread else None,
-        detail=trajectory.unsupported or (unread.detail if unread else None),
-    )
-
-
-def _message(said: Said) -> dict[str, Any]:
-    """One message as evidence; one that was cut says how many characters it had."""
-    row: dict[str, Any] = {"role": said.role, "text": said.text[:SAID_CHARACTERS]}
-    if said.turn is not None:
-        row["turn"] = said.turn
-    return row | ({"characters": len(said.text)} if len(said.text) > SAID_CHARACTERS else {})
-
-
-def _shortened(turn: Any) -> Any:
-    return msgspec.structs.replace(turn, content=preview(turn), calls=())
-
-
 def _finished(
     prepared: Prepared, trajectories: list[Trajectory], judging: Judging | None, verbose: bool, seed: int
 ) -> Result:
     loaded = [reading.loaded for reading in prepared.readings]
-    found = document(loaded, trajectories, verbose=verbose)
-    for row, trajectory in zip(found["results"], trajectories, strict=True):
-        row["propagation"] = propagation_row(trajectory, verbose=verbose)
     unread = [problem for one in trajectories for problem in proxy.problems_of(one)]
     summary = summarise(trajectories, [*prepared.problems, *unread], prepared.notes, judging, seed=seed)
-    return Result(summary, found, trajectories, None)
+    rows = Rows(trajectories, verbose=verbose)
+    return Result(summary, trajectories, metadata(loaded, trajectories), rows, None)

@@ -1,0 +1,218 @@
+"""Reading logs: one after the other, over the cores of this machine, or wherever an engine has workers.
+
+A file is read once, by whoever does it, and becomes figures, words (`shelf.py`) and the digest of its bytes. One bad
+file never stops the others: it becomes a sentence, and so does one that ends every process that reads it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from howsure import storage
+from howsure.errors import HowsureError, InputError
+from howsure.runs.engine import Engine, Job, LocalEngine
+from howsure.runs.processes import ProcessEngine, usable_cores
+from howsure.studies.trajectories.chats import read_chats
+from howsure.studies.trajectories.messages import about_file
+from howsure.studies.trajectories.shelf import shorten, words_of
+from howsure.studies.trajectories.sources import CHATS, INSPECT, Place, Source, shown_name, size_of
+from howsure.studies.trajectories.tau2 import NO_SIMULATIONS, read_about, read_tau2
+from howsure.studies.trajectories.turns import Loaded
+
+OPENED_BY_THE_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""Pipes that have a writer, as in `howsure trajectories <(zcat log.json.gz)`."""
+
+SPREAD_FROM_BYTES = 64_000_000
+"""Below this, starting more processes takes longer than reading."""
+
+SETS_REMEMBERED = 4
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(Loaded).decode
+
+
+class Reading(NamedTuple):
+    """What came of one source, the digest of its bytes if that was wanted, and the words of its trajectories likewise.
+
+    `unseen` is a file that is not where the worker is, or not the same: it says nothing, and is to be read by whoever
+    named it.
+    """
+
+    source: Source
+    loaded: Loaded
+    digest: bytes = b""
+    words: tuple[bytes, ...] = ()
+    unseen: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it goes from process to process: in a quarter of the time that pickling structs one by one takes."""
+        try:
+            return _received, (self.source, _pack(self.loaded), self.digest, self.words, self.unseen)
+        except (UnicodeEncodeError, OverflowError):  # half a character, or a number that only Python holds
+            return Reading, tuple(self)
+
+
+def _received(source: Source, loaded: bytes, *rest: Any) -> Reading:
+    return Reading(source, _unpack(loaded), *rest)
+
+
+class Found(NamedTuple):
+    """A source as it is handed out, with its size as seen from here, where it can be seen."""
+
+    source: Source
+    byte_count: int | None = None
+
+
+class Reader(Job[Found, Reading]):
+    """Reads a file; whatever is wrong with it is a sentence in what comes back.
+
+    `with_words` says whether somebody will want the words again; without it they are dropped.
+    """
+
+    def __init__(self, *, with_tokens: bool = False, with_digests: bool = False, with_words: bool = False) -> None:
+        self.with_tokens, self.with_digests, self.with_words = with_tokens, with_digests, with_words
+        self.elsewhere = False
+        self._abouts: dict[Place, tuple[Any, bytes]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reader_elsewhere, (self.with_tokens, self.with_digests, self.with_words)
+
+    def __call__(self, piece: Found) -> Reading:
+        source = piece.source
+        if self.elsewhere and isinstance(source.path, Path) and size_of(source.path) != piece.byte_count:
+            return Reading(source, _nothing(source), unseen=True)
+        loaded, digest = self._read(source)
+        for trajectory in loaded.trajectories:
+            trajectory.set_name = source.set_name
+        words = tuple(map(words_of, loaded.trajectories)) if self.with_words else ()
+        for trajectory in loaded.trajectories:
+            shorten(trajectory)
+        return Reading(source, loaded, digest, words)
+
+    def given_up(self, piece: Found, why: str) -> Reading:
+        problem = about_file(shown_name(piece.source.path), "unreadable_file", f"cannot be read: {why}; split it")
+        return Reading(piece.source, _nothing(piece.source, problem))
+
+    def _read(self, source: Source) -> tuple[Loaded, bytes]:
+        try:
+            data = _bytes_of(source.path)
+            digest = self._digest(source, data) if self.with_digests else b""
+            return self._loaded(source, data), digest
+        except OSError as error:
+            why = f"cannot be read: {error.strerror or error}"
+        except HowsureError as error:
+            why = f"cannot be read: {error}"
+        except MemoryError:
+            why = "does not fit into memory; split it into smaller files"
+        return _nothing(source, about_file(shown_name(source.path), "unreadable_file", why)), b""
+
+    def _digest(self, source: Source, data: bytes) -> bytes:
+        """Of all that the trajectories of a file are made of: a part of a set knows its domain and task from
+        elsewhere."""
+        found = hashlib.sha256(data)
+        if source.about is not None:
+            found.update(self._about(source.about)[1])
+        return found.digest()
+
+    def _loaded(self, source: Source, data: bytes) -> Loaded:
+        name = shown_name(source.path)
+        if source.suffix in INSPECT:
+            return _inspected(source.path, name, data, self.with_tokens)
+        if source.suffix in CHATS:
+            return read_chats(data, name, with_tokens=self.with_tokens)
+        about = self._about(source.about)[0] if source.about is not None else None
+        loaded = read_tau2(data.removeprefix(codecs.BOM_UTF8), name, with_tokens=self.with_tokens, about=about)
+        if not source.named and {problem.reason for problem in loaded.problems} == {NO_SIMULATIONS}:
+            return Loaded(name, len(data), None, [], [], passed_over="no results of τ²-bench")
+        return loaded
+
+    def _about(self, place: Place) -> tuple[Any, bytes]:
+        """What results.json says about its simulations, and the digest of its bytes; read once for all of them.
+
+        Its problems were told already, by whoever found the folder.
+        """
+        if place not in self._abouts:
+            data = _bytes_of(place)
+            while len(self._abouts) >= SETS_REMEMBERED:
+                del self._abouts[next(iter(self._abouts))]
+            self._abouts[place] = read_about(data, shown_name(place))[0], hashlib.sha256(data).digest()
+        return self._abouts[place]
+
+
+def _reader_elsewhere(with_tokens: bool, with_digests: bool, with_words: bool) -> Reader:
+    reader = Reader(with_tokens=with_tokens, with_digests=with_digests, with_words=with_words)
+    reader.elsewhere = True
+    return reader
+
+
+def _nothing(source: Source, *problems: Any) -> Loaded:
+    return Loaded(shown_name(source.path), 0, None, [], list(problems))
+
+
+def read_source(source: Source, *, with_tokens: bool = False, with_digest: bool = False) -> Reading:
+    """One file, here and now."""
+    return Reader(with_tokens=with_tokens, with_digests=with_digest)(Found(source, size_of(source.path)))
+
+
+def read_sources(
+    sources: Sequence[Source],
+    *,
+    with_tokens: bool = False,
+    with_digests: bool = False,
+    with_words: bool = False,
+    jobs: int | None = None,
+    engine: Engine | None = None,
+) -> Iterator[Reading]:
+    """Every source read, in order; only a few are held at a time by whoever takes them one by one.
+
+    Without an engine, `jobs` is how many processes of this machine read; None means all cores where the files are
+    large enough to be worth it.
+    """
+    pieces = [Found(source, size_of(source.path)) for source in sources]
+    reader = Reader(with_tokens=with_tokens, with_digests=with_digests, with_words=with_words)
+    doer = engine if engine is not None and engine.name != LocalEngine.name else ProcessEngine(_jobs(pieces, jobs))
+    for piece, reading in zip(pieces, doer.run(reader, pieces), strict=True):
+        yield reader(piece) if reading.unseen else reading
+
+
+def _jobs(pieces: Sequence[Found], jobs: int | None) -> int:
+    if jobs is not None:
+        if jobs < 1:
+            raise InputError(f"--jobs must be at least 1, not {jobs}")
+        return max(1, min(jobs, len(pieces)))
+    far = any(isinstance(piece.source.path, str) for piece in pieces)
+    large = far or sum(piece.byte_count or 0 for piece in pieces) >= SPREAD_FROM_BYTES
+    return max(1, min(usable_cores(), len(pieces))) if large else 1
+
+
+def _bytes_of(place: Place) -> bytes:
+    """The content of a file; a pipe in a folder may never have a writer, and a device no end.
+
+    It is copied and not mapped, though that would be faster: a file that somebody rewrites meanwhile, as a run does
+    with its results, would end the process.
+    """
+    if isinstance(place, str):
+        return storage.read_bytes(place)
+    if not stat.S_ISREG(place.stat().st_mode) and not str(place).startswith(OPENED_BY_THE_SHELL):
+        raise InputError("it is no file but a pipe or a device; write what comes out of it to a file")
+    return place.read_bytes()
+
+
+def _inspected(place: Place, name: str, data: bytes, with_tokens: bool) -> Loaded:
+    """Inspect reads files of this machine only."""
+    from howsure.studies.trajectories.inspect_logs import read_inspect
+
+    if isinstance(place, Path):
+        return read_inspect(place, name, with_tokens=with_tokens)
+    with tempfile.NamedTemporaryFile(suffix=".eval") as copy:
+        copy.write(data)
+        copy.flush()
+        return read_inspect(copy.name, name, with_tokens=with_tokens)
