@@ -19,7 +19,7 @@ HowsureError                one sentence for the user: what, where, and what to 
     └── StorageError        the disk is full, or refuses to be written
 
 ReportNotWritten and PicturesNotKept are warnings: the run is whole, and only the page about it is missing, or copies of
-the pictures that it asked about.
+the pictures that it asked about. StoreWithoutLocks warns that nothing but care keeps a second writer out.
 
 The command line prints the message and leaves with `exit_code`; it shows a traceback only under --debug.
 """
@@ -115,3 +115,7 @@ class ReportNotWritten(UserWarning):
 
 class PicturesNotKept(UserWarning):
     """A run is whole, and only the copies of its pictures are not."""
+
+
+class StoreWithoutLocks(UserWarning):
+    """A run lies in a store that cannot keep a second writer out."""

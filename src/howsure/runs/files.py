@@ -9,7 +9,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ _REMEDIES = {
     errno.EROFS: "the disk is read-only: choose another --out",
     errno.EACCES: "you may not write there: choose another --out",
 }
+
+SCRAP = ".part"
+"""How the name of a file ends that is not whole yet."""
 
 
 @contextlib.contextmanager
@@ -51,7 +54,7 @@ def to_json(value: Any, *, indent: int | None = None) -> bytes:
 def write_atomic(path: Path, content: bytes) -> None:
     """Replace a file's content in one step that outlives a power cut."""
     with storage_errors(path):
-        handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SCRAP, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -66,8 +69,19 @@ def write_atomic(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
 
 
-def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
-    """A table with a line a row, in the columns given or in all that rows have; what a row has not is an empty cell."""
+def remove_scraps(folder: Path) -> None:
+    """Take away what writes that were killed left below a folder; only for whoever owns it, since others may be at
+    work on theirs."""
+    with storage_errors(folder):
+        for scrap in folder.rglob(f".*.????????{SCRAP}"):
+            scrap.unlink(missing_ok=True)
+
+
+def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
+    """A table with a line a row, in the columns given or in all that rows have; what a row has not is an empty cell.
+
+    Without columns, the rows are gone through twice.
+    """
     names = list(columns or dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, extrasaction="ignore", restval="", lineterminator="\n")

@@ -2,7 +2,7 @@
 
 `RunWriter` owns a folder while it works, and lets nobody else in. `Run` reads one, finished or not. A folder can be
 left at any moment, by Ctrl-C or by power loss, and taken up again: finished samples are kept, a torn last line
-is dropped and redone, and nothing is ever written twice.
+is dropped and redone, and nothing is ever written twice. A folder may lie in a store (`stored.py`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ from howsure.errors import (
     RunLocked,
     RunMismatch,
 )
-from howsure.runs.files import Appender, storage_errors, to_json, write_atomic
+from howsure.runs.files import Appender, remove_scraps, storage_errors, to_json, write_atomic
 from howsure.runs.records import Identity, LeanSample, Manifest, Sample, Status
+from howsure.runs.stored import InStore, OnDisk, bring_run, find_stored_runs
+from howsure.storage import StoredFolder, address_of, checked, holder, is_address
 
 if TYPE_CHECKING:
     import polars
@@ -46,8 +48,10 @@ _VERSIONED = ("howsure", "numpy", "torch", "transformers", "openai")
 class Run:
     """A run folder, read."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, whole: bool = True) -> None:
+        """A folder here, or an address. Of the latter a copy is fetched, and `path` is that copy, which shows itself
+        as the address; without `whole` it holds no samples, which is enough for a list of runs."""
+        self.path = opened(path, whole=whole)
         self.manifest = read_manifest(self.path)
 
     @property
@@ -84,7 +88,11 @@ class Run:
             for s in self.records(evidence=False)
         ]
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        return polars.DataFrame([{c: row.get(c) for c in columns} for row in rows], infer_schema_length=None)
+        try:
+            return polars.DataFrame([{c: row.get(c) for c in columns} for row in rows], infer_schema_length=None)
+        except (polars.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+            why = f"some column holds values of kinds that do not go together ({error})"
+            raise RunDamaged(f"{self.path} cannot be a table: {why}; take its samples one by one instead") from error
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {self.manifest.identity.study}, {self.status})"
@@ -110,17 +118,17 @@ class RunWriter:
         source: str = "",
         retry_failed: bool = False,
     ) -> None:
-        self.path = Path(path)
+        self._there = writing_place(path)
+        self.path = self._there.path
         self._wanted = Manifest(identity=identity, items=items, status="running", started=_now(), source=source)
         self._retry_failed = retry_failed
         self._finished = False
 
     def __enter__(self) -> RunWriter:
-        with storage_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(self.path)
+        self._lock = _owned(self._there)
         try:
             self.manifest = self._take_up()
+            remove_scraps(self.path)
             self.samples = self._kept_samples()
             self.done = {sample.id for sample in self.samples}
             self.resumed = len(self.done)
@@ -131,11 +139,12 @@ class RunWriter:
         return self
 
     def append(self, samples: Sequence[Sample]) -> None:
-        """Write finished samples; they are on the disk when this returns."""
+        """Write finished samples; they are on the disk, or in the store, when this returns."""
         again = [sample.id for sample in samples if sample.id in self.done]
         if again:
             raise InputError(f"sample {again[0]!r} is in this run already")
         lines = b"".join(to_json(msgspec.to_builtins(sample)) + b"\n" for sample in samples)
+        self._there.append(lines)
         self._appender.append(lines)
         self.samples.extend(sample.without_evidence() for sample in samples)
         self.done.update(sample.id for sample in samples)
@@ -143,16 +152,26 @@ class RunWriter:
     def finish(self, summary: dict[str, Any]) -> None:
         """Write the summary, close the run as finished, and have its report written."""
         write_atomic(self.path / SUMMARY, to_json(summary, indent=2) + b"\n")
+        self._there.compact()
+        self._there.put_rest()
         self._set_status("finished")
         self._finished = True
+        self._there.hand_over()  # the report is made of what is here
         have_report_written("report", self.path)
+
+    def keep(self, *names: str) -> None:
+        """Have files of the folder outlive this session that no later one could make again."""
+        self._there.put(*names)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
             self._appender.close()
-            if not self._finished and isinstance(error, KeyboardInterrupt):
+            if self._finished:
+                self._there.put_rest()
+                self._there.hand_over()
+            elif isinstance(error, KeyboardInterrupt):
                 self._set_status("interrupted")
-            elif not self._finished and error is not None:
+            elif error is not None:
                 self._set_status("failed", f"{type(error).__name__}: {error}")
         except HowsureError:
             if error is None:
@@ -184,6 +203,7 @@ class RunWriter:
         manifest.owner = {"pid": os.getpid(), "host": socket.gethostname()}
         manifest.versions = _versions()
         write_atomic(self.path / MANIFEST, _manifest_json(manifest))
+        self._there.put(MANIFEST)
         return manifest
 
     def _kept_samples(self) -> list[Sample]:
@@ -195,10 +215,14 @@ class RunWriter:
             samples = [sample for sample in samples if not sample.failed]
             kept = {sample.id for sample in samples}
             lines = (line for line in _whole_lines(path) if msgspec.json.decode(line, type=_Named).id in kept)
+            self._there.compact()
             write_atomic(path, b"".join(lines))
+            self._there.compact()
         elif intact_bytes < path.stat().st_size:
+            self._there.compact()
             with storage_errors(path):
                 os.truncate(path, intact_bytes)
+            self._there.compact()
         return samples
 
     def _set_status(self, status: Status, error: str | None = None) -> None:
@@ -206,6 +230,33 @@ class RunWriter:
             return
         self.manifest.status, self.manifest.error, self.manifest.ended = status, error, _now()
         write_atomic(self.path / MANIFEST, _manifest_json(self.manifest))
+        self._there.put(MANIFEST)
+
+
+def opened(path: str | os.PathLike[str], *, whole: bool = True) -> Path:
+    """Where a run folder can be read: itself, or an up to date copy of one that lies in a store."""
+    given = checked(path)
+    address = str(given) if is_address(given) else address_of(given)
+    if address is None:
+        return Path(given)
+    return bring_run(address, whole=whole)
+
+
+def writing_place(path: str | os.PathLike[str]) -> OnDisk:
+    """Where a run folder is written: itself, or a store."""
+    given = checked(path)
+    address = str(given) if is_address(given) else address_of(given)
+    return OnDisk(Path(given)) if address is None else InStore(address)
+
+
+def _owned(there: OnDisk) -> Any:
+    """What keeps others out of a run folder, to be released; what is in it is on this machine from then on."""
+    if isinstance(there, InStore):
+        there.acquire()
+        return there
+    with storage_errors(there.path):
+        there.path.mkdir(parents=True, exist_ok=True)
+    return _lock(there.path)
 
 
 def have_report_written(what: str, folder: Path, *more: Path) -> None:
@@ -223,7 +274,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise InputError(f"{folder} is no run folder: it has no {MANIFEST}")
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (msgspec.DecodeError, OSError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
         raise RunDamaged(f"{path} cannot be read: {error}; restore it, or start the run anew") from error
 
 
@@ -249,7 +300,7 @@ def read_samples(path: Path, evidence: bool = True) -> tuple[list[Sample], int]:
     for number, line in enumerate(_whole_lines(path), 1):
         try:
             sample = decode(line)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RunDamaged(f"{path}, line {number}: {error}; delete that line to have its sample redone") from error
         if sample.id in seen:
             raise RunDamaged(f"{path}, line {number}: sample {sample.id!r} is there twice; delete one of the two")
@@ -262,13 +313,19 @@ def read_samples(path: Path, evidence: bool = True) -> tuple[list[Sample], int]:
 def read_json(path: Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (msgspec.DecodeError, OSError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
         raise RunDamaged(f"{path} cannot be read: {error}; run the same command again to have it rewritten") from error
 
 
 def find_runs(folder: str | os.PathLike[str]) -> list[Path]:
-    """The run folders at or below a folder, newest first; a run is not searched for further runs."""
-    root = Path(folder)
+    """The run folders at or below a folder, newest first; a run is not searched for further runs.
+
+    In a store, the copies that come back hold no samples yet; `Run` fetches them.
+    """
+    given = checked(folder)
+    if is_address(given):
+        return find_stored_runs(str(given))
+    root = Path(given)
     if not root.is_dir():
         raise InputError(f"{root} is not a folder")
     found = []
@@ -284,6 +341,8 @@ def find_runs(folder: str | os.PathLike[str]) -> list[Path]:
 def is_locked(folder: Path) -> bool:
     """Whether a process is writing the run now. Nothing is written to find out, and whoever asks at the same time is
     not taken for a writer."""
+    if (address := address_of(folder)) is not None:
+        return holder(StoredFolder(address)) is not None
     if os.name == "nt":
         return _is_held(folder / LOCK)
     import fcntl

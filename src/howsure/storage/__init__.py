@@ -1,6 +1,43 @@
 """Places beyond this machine's disk: addresses of files and folders in stores that fsspec knows (S3, GCS, the web)."""
 
-from howsure.storage.addresses import checked, is_address, shown
-from howsure.storage.reading import listing, read_bytes
+from howsure.storage.addresses import checked, is_address, joined, shown
+from howsure.storage.folder import StoredFolder
+from howsure.storage.lease import Lease, holder
+from howsure.storage.reading import files_among, is_file, is_folder, listing, read_bytes
+from howsure.storage.scratch import (
+    Copy,
+    absolute,
+    address_of,
+    adopt,
+    as_copy,
+    folder_for,
+    local,
+    local_folder,
+    new_folder_for,
+    shown_path,
+)
 
-__all__ = ["checked", "is_address", "listing", "read_bytes", "shown"]
+__all__ = [
+    "Copy",
+    "Lease",
+    "StoredFolder",
+    "absolute",
+    "address_of",
+    "adopt",
+    "as_copy",
+    "checked",
+    "files_among",
+    "folder_for",
+    "holder",
+    "is_address",
+    "is_file",
+    "is_folder",
+    "joined",
+    "listing",
+    "local",
+    "local_folder",
+    "new_folder_for",
+    "read_bytes",
+    "shown",
+    "shown_path",
+]

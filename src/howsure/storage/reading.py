@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,27 @@ from howsure.errors import InputError, StorageError
 from howsure.storage.addresses import GLOB_SIGNS, WEB, kind_of, shown
 from howsure.storage.stores import filesystem, full_address, store_errors
 
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES, AT_ONCE = 4 << 20, 8
 MOST_BYTES = 64 << 30
 """Of one file that is fetched; larger ones are no data file but a mistake."""
+
+_VERSIONS = ("ETag", "etag", "generation", "LastModified", "mtime", "created")
+
+Version = tuple[Any, ...]
+"""Size and what the store says of a file's content or time: another version has another one."""
+
+
+def version_in(about: dict[str, Any]) -> Version:
+    """The version that a store's description of a file tells."""
+    return (about.get("size"), *(str(about[key]) for key in _VERSIONS if about.get(key) is not None))
+
+
+def version_of(address: str) -> Version | None:
+    """The version of a file; None where the store tells nothing but its size."""
+    store = filesystem(address)
+    with store_errors(address):
+        found = version_in(store.info(address))
+    return found if len(found) > 1 else None
 
 
 def read_bytes(address: str, most_bytes: int = MOST_BYTES) -> bytes:
@@ -63,6 +82,13 @@ def is_file(address: str) -> bool:
     store = filesystem(address)
     with store_errors(address):
         return bool(store.isfile(address))
+
+
+def files_among(addresses: Iterable[str]) -> set[str]:
+    """Those of some addresses at which there is a file, asked several at a time."""
+    asked = list(dict.fromkeys(addresses))
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look") as pool:
+        return {address for address, there in zip(asked, pool.map(is_file, asked), strict=True) if there}
 
 
 def is_folder(address: str) -> bool:

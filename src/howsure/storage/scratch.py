@@ -1,0 +1,215 @@
+"""Copies on this machine of what lies elsewhere, called by the address that they were fetched from.
+
+Readers want files, and their messages name them. A `Copy` is a path that opens the file here and shows itself as its
+address; nothing of the folder that it really lies in ever reaches a message or a manifest. All copies of a process lie
+in one folder that goes away with it; what a killed process left is cleared away by the next one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from howsure.errors import InputError
+from howsure.storage.addresses import checked, is_address, joined, shown
+
+PREFIX, ALIVE = "howsure-copies-", ".alive"
+LONGEST_NAME_BYTES = 240
+
+_guard = threading.RLock()
+_state: dict[str, Any] = {}
+_folders: dict[str, str] = {}
+"""The number of a folder of copies by what it is a copy of."""
+_addresses: dict[str, str] = {}
+"""The address by the number of the folder."""
+_versions: dict[str, Any] = {}
+"""What the store said of each copy when it was fetched."""
+
+
+class Copy(type(Path())):  # type: ignore[misc]
+    """A path on this machine that shows itself as the address that it is a copy of."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return shown_path(super().__str__())
+
+    def __repr__(self) -> str:
+        return f"Copy({str(self)!r})"
+
+    def __fspath__(self) -> str:
+        return str(super().__str__())
+
+    def __bytes__(self) -> bytes:
+        return os.fsencode(self.__fspath__())
+
+
+def local(place: str | os.PathLike[str], *, fresh: bool = True) -> Path:
+    """Where a place is opened: a path as it is, a file at an address as its copy.
+
+    It is fetched once a process, and again where the store has another version of it by now. Without `fresh`, that is
+    not asked: for those who check what they get.
+    """
+    from howsure.storage.reading import download, version_of
+
+    given = checked(place)
+    if not is_address(given):
+        return as_copy(Path(given))
+    address = str(given)
+    folder, name = split(address)
+    target: Path = folder_for(folder, of=address if "?" in address else folder) / name
+    if fresh or not target.is_file():
+        version = version_of(address)
+        if version is None or version != _versions.get(os.fspath(target)) or not target.is_file():
+            download(address, target)
+            _versions[os.fspath(target)] = version
+    return target
+
+
+def local_folder(address: str, wanted: Callable[[str], bool]) -> Path:
+    """A folder at an address, with copies of the files below it whose names, from the folder on, are wanted."""
+    from howsure.storage.folder import StoredFolder
+
+    stored = StoredFolder(address)
+    target = folder_for(stored.address)
+    names = {name: version for name, version in stored.files().items() if wanted(name)}
+    paths = {name: os.fspath(target / name) for name in names}
+    stored.fetch([name for name in names if _versions.get(paths[name]) != names[name]], target)
+    _versions.update({paths[name]: version for name, version in names.items()})
+    return target
+
+
+def as_copy(path: Path) -> Path:
+    """A path that lies among the copies, as one that knows its address; any other as it is."""
+    return Copy(path) if not isinstance(path, Copy) and _split_scratch(os.fspath(path)) else path
+
+
+def folder_for(address: str, of: str | None = None) -> Copy:
+    """The folder that holds copies of what lies below an address; made where there is none yet."""
+    with _guard:
+        root, key = _root(), of or address
+        return Copy(os.path.join(root, _folders[key])) if key in _folders else new_folder_for(address, key)
+
+
+def new_folder_for(address: str, key: str | None = None) -> Copy:
+    """A folder of its own for an address, which nobody else in this process is given, unless it is the `key`'s."""
+    with _guard:
+        root = _root()
+        number = str(len(_addresses))
+        _addresses[number] = address.rstrip("/")
+        path = os.path.join(root, number)
+        os.mkdir(path)
+        if key is not None:
+            _folders[key] = number
+        return Copy(path)
+
+
+def shown_path(path: str) -> str:
+    """A path among the copies as the address that it stands for; any other, and any address, as it may be shown."""
+    address = path if is_address(path) else address_of(path)
+    return path if address is None else shown(address)
+
+
+def absolute(path: str) -> str:
+    """A path from the root on, or an address, as it is written into a run."""
+    found = shown_path(path)
+    return found if is_address(found) else os.path.abspath(path)
+
+
+def address_of(path: str | os.PathLike[str]) -> str | None:
+    """The address that a path among the copies stands for; None for any other path."""
+    found = _split_scratch(os.fspath(path))
+    if found is None:
+        return None
+    number, rest = found
+    return joined(_addresses[number], rest) if rest else _addresses[number]
+
+
+def adopt(folder: Copy, key: str) -> None:
+    """Let a folder of copies be the one that `folder_for(key)` gives from now on."""
+    found = _split_scratch(os.fspath(folder))
+    if found is not None:
+        with _guard:
+            _folders[key] = found[0]
+
+
+def _split_scratch(path: str) -> tuple[str, str] | None:
+    root = _state.get("root")
+    if root is None or not path.startswith(root + os.sep):
+        return None
+    number, _, rest = path[len(root) + 1 :].partition(os.sep)
+    return (number, rest.replace(os.sep, "/")) if number in _addresses else None
+
+
+def split(address: str) -> tuple[str, str]:
+    """The folder of an address, and the name of the file in it, which is fit to be a file's name here."""
+    plain = shown(address)
+    folder, _, name = plain.rpartition("/")
+    if not is_address(folder + "/") or folder.endswith(":/") or not is_plain_name(name):
+        raise InputError(f"{plain} names no file: an address ends in the file's name")
+    return folder, name
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name from a store can be one here: it leads nowhere else, and is not too long."""
+    return (
+        name not in ("", ".", "..")
+        and "\0" not in name
+        and "/" not in name
+        and len(os.fsencode(name)) <= LONGEST_NAME_BYTES
+    )
+
+
+# -- the folder of this process -----------------------------------------------------------------------------------
+
+
+def _root() -> str:
+    with _guard:
+        if _state.get("pid") != os.getpid():  # a forked child makes its own
+            _clear_left_behind()
+            root = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
+            _state.update(root=root, pid=os.getpid(), alive=_hold(os.path.join(root, ALIVE)))
+            _folders.clear()
+            _addresses.clear()
+            atexit.register(_clear, root, os.getpid())
+        return str(_state["root"])
+
+
+def _hold(path: str) -> Any:
+    """A lock that lasts as long as this process."""
+    from filelock import FileLock
+
+    lock = FileLock(path, timeout=0)
+    lock.acquire()
+    return lock
+
+
+def _clear(root: str, pid: int) -> None:
+    if os.getpid() == pid:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _clear_left_behind() -> None:
+    """Remove the copies of processes that were killed: whoever still lives holds a lock on theirs."""
+    from filelock import Timeout
+
+    for entry in os.scandir(tempfile.gettempdir()):
+        alive = os.path.join(entry.path, ALIVE)
+        if not entry.name.startswith(PREFIX) or not os.path.isfile(alive) or not _is_ours(entry.path):
+            continue
+        try:
+            lock = _hold(alive)
+        except (Timeout, OSError):
+            continue
+        shutil.rmtree(entry.path, ignore_errors=True)
+        lock.release()
+
+
+def _is_ours(path: str) -> bool:
+    return os.name != "posix" or os.stat(path).st_uid == os.getuid()
