@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
@@ -41,7 +41,7 @@ class ProcessEngine:
     def load(self, job: Job[Any, Any]) -> None:
         """Each process loads for itself, as it starts."""
 
-    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Iterator[Found]:
+    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Generator[Found, None, None]:
         if self.workers == 1:
             yield from LocalEngine().run(job, pieces)
             return
@@ -97,13 +97,15 @@ def _one_by_one(job: Job[Any, Any], under_way: deque[_Sent]) -> Iterator[Any]:
     while under_way:
         piece, future = under_way.popleft()
         lost = future.cancelled() or isinstance(future.exception(), BrokenProcessPool)
-        yield _alone(job, piece) if lost else future.result()
+        yield alone(job, piece) if lost else future.result()
 
 
-def _alone(job: Job[Any, Any], piece: Any) -> Any:
+def alone(job: Job[Piece, Found], piece: Piece) -> Found:
+    """What comes of a piece in a process of its own, whose end harms nobody else; if that ends too, it is given up."""
     with _pool(job, 1) as pool:
         try:
-            return pool.submit(_work, piece).result()
+            found: Found = pool.submit(_work, piece).result()
+            return found
         except BrokenProcessPool:
             return job.given_up(piece, "it ended the process that worked on it, twice, mostly for want of memory")
 

@@ -232,19 +232,21 @@ def test_a_changed_index_of_a_set_is_read_anew_and_makes_another_run(tmp_path: P
     assert digests[0] != digests[1]
 
 
+@pytest.mark.parametrize("bytes_at_once", [1, 10_000_000], ids=["one by one", "together"])
 def test_a_file_that_ends_every_process_that_reads_it_is_named_and_the_others_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_at_once: int
 ) -> None:
+    monkeypatch.setattr("howsure.studies.trajectories.reading.BYTES_AT_ONCE", bytes_at_once)
     for name in "abcdefgh":
         put(tmp_path / f"{name}.json", [simulation(TALK, id=name)])
-    whole, read_one = ids(read(tmp_path, jobs=2)[0]), Reader.__call__
+    whole, read_one = ids(read(tmp_path, jobs=2)[0]), Reader.read
 
-    def die(reader: Reader, piece: Found) -> Reading:
-        if multiprocessing.parent_process() is not None and piece.source.path == tmp_path / "c.json":
+    def die(reader: Reader, file: Found) -> Reading:
+        if multiprocessing.parent_process() is not None and file.source.path == tmp_path / "c.json":
             os.kill(os.getpid(), signal.SIGKILL)
-        return read_one(reader, piece)
+        return read_one(reader, file)
 
-    monkeypatch.setattr(Reader, "__call__", die)
+    monkeypatch.setattr(Reader, "read", die)
     readings, problems = read(tmp_path, jobs=2)
     assert ids(readings) == [name for name in whole if name != "c"] == list("abdefgh")
     assert problems == [

@@ -10,7 +10,7 @@ import codecs
 import hashlib
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import msgspec
 from howsure import storage
 from howsure.errors import HowsureError, InputError
 from howsure.runs.engine import Engine, Job, LocalEngine
-from howsure.runs.processes import ProcessEngine, usable_cores
+from howsure.runs.processes import ProcessEngine, alone, usable_cores
 from howsure.studies.trajectories.chats import read_chats
 from howsure.studies.trajectories.messages import about_file
 from howsure.studies.trajectories.shelf import shorten, words_of
@@ -32,6 +32,12 @@ OPENED_BY_THE_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 SPREAD_FROM_BYTES = 64_000_000
 """Below this, starting more processes takes longer than reading."""
+
+BYTES_AT_ONCE = 16_000_000
+"""Small files are handed out together up to this: handing out and taking back cost about as much as reading 500 KB."""
+
+UNKNOWN_BYTES = 4_000_000
+"""What a file is taken for whose size cannot be seen from here."""
 
 SETS_REMEMBERED = 4
 
@@ -71,8 +77,11 @@ class Found(NamedTuple):
     byte_count: int | None = None
 
 
-class Reader(Job[Found, Reading]):
-    """Reads a file; whatever is wrong with it is a sentence in what comes back.
+Files = tuple[Found, ...]
+
+
+class Reader(Job[Files, list[Reading]]):
+    """Reads files; whatever is wrong with one is a sentence in what comes back.
 
     `with_words` says whether somebody will want the words again; without it they are dropped.
     """
@@ -85,9 +94,12 @@ class Reader(Job[Found, Reading]):
     def __reduce__(self) -> tuple[Any, ...]:
         return _reader_elsewhere, (self.with_tokens, self.with_digests, self.with_words)
 
-    def __call__(self, piece: Found) -> Reading:
-        source = piece.source
-        if self.elsewhere and isinstance(source.path, Path) and size_of(source.path) != piece.byte_count:
+    def __call__(self, piece: Files) -> list[Reading]:
+        return [self.read(file) for file in piece]
+
+    def read(self, file: Found) -> Reading:
+        source = file.source
+        if self.elsewhere and isinstance(source.path, Path) and size_of(source.path) != file.byte_count:
             return Reading(source, _nothing(source), unseen=True)
         loaded, digest = self._read(source)
         for trajectory in loaded.trajectories:
@@ -97,9 +109,13 @@ class Reader(Job[Found, Reading]):
             shorten(trajectory)
         return Reading(source, loaded, digest, words)
 
-    def given_up(self, piece: Found, why: str) -> Reading:
-        problem = about_file(shown_name(piece.source.path), "unreadable_file", f"cannot be read: {why}; split it")
-        return Reading(piece.source, _nothing(piece.source, problem))
+    def given_up(self, piece: Files, why: str) -> list[Reading]:
+        """Of several files one was too much, and nobody knows which: each is tried in a process of its own."""
+        if len(piece) > 1:
+            return [reading for file in piece for reading in alone(self, (file,))]
+        ((source, _),) = piece
+        problem = about_file(shown_name(source.path), "unreadable_file", f"cannot be read: {why}; split it")
+        return [Reading(source, _nothing(source, problem))]
 
     def _read(self, source: Source) -> tuple[Loaded, bytes]:
         try:
@@ -159,7 +175,7 @@ def _nothing(source: Source, *problems: Any) -> Loaded:
 
 def read_source(source: Source, *, with_tokens: bool = False, with_digest: bool = False) -> Reading:
     """One file, here and now."""
-    return Reader(with_tokens=with_tokens, with_digests=with_digest)(Found(source, size_of(source.path)))
+    return Reader(with_tokens=with_tokens, with_digests=with_digest).read(Found(source, size_of(source.path)))
 
 
 def read_sources(
@@ -176,21 +192,36 @@ def read_sources(
     Without an engine, `jobs` is how many processes of this machine read; None means all cores where the files are
     large enough to be worth it.
     """
-    pieces = [Found(source, size_of(source.path)) for source in sources]
+    files = [Found(source, size_of(source.path)) for source in sources]
     reader = Reader(with_tokens=with_tokens, with_digests=with_digests, with_words=with_words)
-    doer = engine if engine is not None and engine.name != LocalEngine.name else ProcessEngine(_jobs(pieces, jobs))
-    for piece, reading in zip(pieces, doer.run(reader, pieces), strict=True):
-        yield reader(piece) if reading.unseen else reading
+    doer = engine if engine is not None and engine.name != LocalEngine.name else ProcessEngine(_jobs(files, jobs))
+    for readings in doer.run(reader, _together(files)):
+        for reading in readings:
+            yield reader.read(Found(reading.source)) if reading.unseen else reading  # seen from here, as it was named
 
 
-def _jobs(pieces: Sequence[Found], jobs: int | None) -> int:
+def _together(files: Iterable[Found]) -> Iterator[Files]:
+    """Neighbours that one worker reads in one go."""
+    some: list[Found] = []
+    count = 0
+    for file in files:
+        some.append(file)
+        count += UNKNOWN_BYTES if file.byte_count is None else file.byte_count
+        if count >= BYTES_AT_ONCE:
+            yield tuple(some)
+            some, count = [], 0
+    if some:
+        yield tuple(some)
+
+
+def _jobs(files: Sequence[Found], jobs: int | None) -> int:
     if jobs is not None:
         if jobs < 1:
             raise InputError(f"--jobs must be at least 1, not {jobs}")
-        return max(1, min(jobs, len(pieces)))
-    far = any(isinstance(piece.source.path, str) for piece in pieces)
-    large = far or sum(piece.byte_count or 0 for piece in pieces) >= SPREAD_FROM_BYTES
-    return max(1, min(usable_cores(), len(pieces))) if large else 1
+        return max(1, min(jobs, len(files)))
+    far = any(isinstance(file.source.path, str) for file in files)
+    large = far or sum(file.byte_count or 0 for file in files) >= SPREAD_FROM_BYTES
+    return max(1, min(usable_cores(), len(files))) if large else 1
 
 
 def _bytes_of(place: Place) -> bytes:
