@@ -41,6 +41,20 @@ TrustRemoteCode = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn by chance.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks, only the result.")]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="Who does the work: local, this process; ray, workers of Ray.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address", help="With --engine ray: a cluster, such as 10.0.0.5:6379 or auto. Default: Ray on this machine."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(help="With --engine ray: how many, each with its own model. Default: all that have room.")
+]
+GpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: 1, or a part such as 0.5. Default: 0.")]
+CpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: cores for each worker. Default: 1.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what it would take (items, model calls, tokens) and stop.")
 ]
@@ -80,6 +94,27 @@ def say(line: str) -> None:
 def announcer(quiet: bool) -> Callable[[str], None]:
     """How a model tells that it is fetching something: not at all where quiet was asked for."""
     return (lambda _: None) if quiet else say
+
+
+def engine_for(
+    engine: str,
+    quiet: bool,
+    address: str | None,
+    workers: int | None,
+    gpus_per_worker: float | None,
+    cpus_per_worker: float | None,
+) -> Any:
+    """The engine of a command, for the time of a `with`."""
+    from howsure.runs import engine_at_hand
+
+    return engine_at_hand(
+        engine,
+        address=address,
+        workers=workers,
+        gpus_per_worker=gpus_per_worker,
+        cpus_per_worker=cpus_per_worker,
+        announce=announcer(quiet),
+    )
 
 
 def print_json(value: Any) -> None:

@@ -143,6 +143,11 @@ def run(
     dtype: common.Dtype = None,
     token_budget: common.TokenBudget = None,
     trust_remote_code: common.TrustRemoteCode = False,
+    engine: common.EngineName = "local",
+    address: common.Address = None,
+    workers: common.Workers = None,
+    gpus_per_worker: common.GpusPerWorker = None,
+    cpus_per_worker: common.CpusPerWorker = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -193,7 +198,10 @@ def run(
             return common.print_plan(prepared.cost(), as_json)
         folder = common.run_folder(out, "grounding", quiet)
         progress = progress_for(remarks(), quiet)
-        found = carry_out(prepared, data, out=folder, seed=seed, retry_failed=retry_failed, progress=progress)
+        with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+            found = carry_out(
+                prepared, data, out=folder, seed=seed, retry_failed=retry_failed, progress=progress, engine=doer
+            )
     finally:
         prepared.close()
     return _report(found, as_json)

@@ -65,6 +65,11 @@ def mcq(
     ] = None,
     token_budget: common.TokenBudget = None,
     trust_remote_code: common.TrustRemoteCode = False,
+    engine: common.EngineName = "local",
+    address: common.Address = None,
+    workers: common.Workers = None,
+    gpus_per_worker: common.GpusPerWorker = None,
+    cpus_per_worker: common.CpusPerWorker = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -104,9 +109,16 @@ def mcq(
     if dry_run:
         return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
     folder = common.run_folder(out, "mcq", quiet)
-    found = carry_out_all(
-        prepared, data, out=folder, seed=seed, retry_failed=retry_failed, progress=progress_for(remarks(), quiet)
-    )
+    with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+        found = carry_out_all(
+            prepared,
+            data,
+            out=folder,
+            seed=seed,
+            retry_failed=retry_failed,
+            progress=progress_for(remarks(), quiet),
+            engine=doer,
+        )
     return _report(found, output_json, as_json, flips)
 
 

@@ -50,6 +50,11 @@ def perplexity(
     compiled: common.Compile = False,
     token_budget: common.TokenBudget = None,
     trust_remote_code: common.TrustRemoteCode = False,
+    engine: common.EngineName = "local",
+    address: common.Address = None,
+    workers: common.Workers = None,
+    gpus_per_worker: common.GpusPerWorker = None,
+    cpus_per_worker: common.CpusPerWorker = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -82,9 +87,11 @@ def perplexity(
     if dry_run:
         return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
     folder = common.run_folder(out, "perplexity", quiet)
-    found = carry_out_all(
-        prepared, out=folder, seed=seed, retry_failed=retry_failed, progress=progress_for(remarks(), quiet)
-    )
+    with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+        progress = progress_for(remarks(), quiet)
+        found = carry_out_all(
+            prepared, out=folder, seed=seed, retry_failed=retry_failed, progress=progress, engine=doer
+        )
     return _report(found, as_json)
 
 

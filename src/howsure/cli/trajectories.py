@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,6 +94,11 @@ def trajectories(
     compiled: common.Compile = False,
     token_budget: common.TokenBudget = None,
     trust_remote_code: common.TrustRemoteCode = False,
+    engine: common.EngineName = "local",
+    address: common.Address = None,
+    workers: common.Workers = None,
+    gpus_per_worker: common.GpusPerWorker = None,
+    cpus_per_worker: common.CpusPerWorker = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -110,7 +116,6 @@ def trajectories(
     from howsure.report.console import remarks
     from howsure.report.plots import plot_interventions
     from howsure.report.progress import progress_for
-    from howsure.runs.files import to_json, write_atomic
     from howsure.studies.trajectories import Judging, carry_out, prepare
     from howsure.studies.trajectories.intervention import parse_policy
 
@@ -124,23 +129,28 @@ def trajectories(
     )
     judging.check()
     _check_outputs(output, plot, judging.policies)
-    prepared = prepare(
-        results,
-        score_with=score_with,
-        distances=distances,
-        tokens=tokens,
-        window=window,
-        stride=stride,
-        jobs=jobs,
-        for_a_run=out is not None,
-        device=device,
-        dtype=dtype,
-        compile=compiled,
-        token_budget=token_budget,
-        trust_remote_code=trust_remote_code,
-        announce=common.announcer(quiet),
-    )
-    try:
+    with (
+        common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer,
+        closing(
+            prepare(
+                results,
+                score_with=score_with,
+                distances=distances,
+                tokens=tokens,
+                window=window,
+                stride=stride,
+                jobs=jobs,
+                for_a_run=out is not None,
+                engine=doer,
+                device=device,
+                dtype=dtype,
+                compile=compiled,
+                token_budget=token_budget,
+                trust_remote_code=trust_remote_code,
+                announce=common.announcer(quiet),
+            )
+        ) as prepared,
+    ):
         _check_against(prepared, output, simulation if detailed else None)
         if dry_run:
             return common.print_plan(prepared.cost(), as_json)
@@ -153,11 +163,10 @@ def trajectories(
             seed=seed,
             retry_failed=retry_failed,
             progress=progress_for(remarks(), quiet),
+            engine=doer,
         )
-    finally:
-        prepared.close()
     if output is not None:
-        write_atomic(output, to_json(found.document, indent=2) + b"\n")
+        found.write(output)
     _print(found, as_json, simulation if detailed else None)
     if plot is not None:
         plot_interventions(found.summary["groups"], plot)
@@ -198,6 +207,6 @@ def _print(found: Any, as_json: bool, simulation: int | None) -> None:
     if as_json:
         common.print_json(found.summary)
         return
-    print_trajectories(output(), found.summary, found.document, found.run)
+    print_trajectories(output(), found.summary, {"metadata": found.metadata, "results": found.rows}, found.run)
     if simulation is not None:
-        print_detailed(output(), found.document["results"], simulation)
+        print_detailed(output(), found.rows, simulation)

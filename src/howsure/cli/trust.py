@@ -121,6 +121,11 @@ def run(
     dtype: common.Dtype = None,
     token_budget: common.TokenBudget = None,
     trust_remote_code: common.TrustRemoteCode = False,
+    engine: common.EngineName = "local",
+    address: common.Address = None,
+    workers: common.Workers = None,
+    gpus_per_worker: common.GpusPerWorker = None,
+    cpus_per_worker: common.CpusPerWorker = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -173,14 +178,16 @@ def run(
             return common.print_plan(prepared.cost(), as_json)
         folder = common.run_folder(out, "trust", quiet)
         console = remarks() if as_json else output()
-        found = carry_out(
-            prepared,
-            out=folder,
-            seed=seed,
-            listen=Conversation(quiet) if interactive else None,
-            on_step=(lambda sample: print_step(console, sample)) if verbose else None,
-            progress=progress_for(remarks(), quiet or verbose or interactive),
-        )
+        with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+            found = carry_out(
+                prepared,
+                out=folder,
+                seed=seed,
+                listen=Conversation(quiet) if interactive else None,
+                on_step=(lambda sample: print_step(console, sample)) if verbose else None,
+                progress=progress_for(remarks(), quiet or verbose or interactive),
+                engine=doer,
+            )
     finally:
         prepared.close()
     return _report(found, as_json)
@@ -298,6 +305,11 @@ def coherent(
     dtype: common.Dtype = None,
     token_budget: common.TokenBudget = None,
     trust_remote_code: common.TrustRemoteCode = False,
+    engine: common.EngineName = "local",
+    address: common.Address = None,
+    workers: common.Workers = None,
+    gpus_per_worker: common.GpusPerWorker = None,
+    cpus_per_worker: common.CpusPerWorker = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -335,7 +347,8 @@ def coherent(
             return common.print_plan(study.cost(prepared, asking, seed), as_json)
         folder = common.run_folder(out, "trust", quiet)
         progress = progress_for(remarks(), quiet)
-        found = study.carry_out(prepared, asking, out=folder, seed=seed, progress=progress)
+        with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+            found = study.carry_out(prepared, asking, out=folder, seed=seed, progress=progress, engine=doer)
     finally:
         prepared.close()
     return _report(found, as_json)

@@ -7,11 +7,12 @@ them in their order, so that whoever writes the run need not know where they wer
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, Generic, Protocol, TypeVar
 
-from howsure.errors import WorkersLost
+from howsure.errors import InputError, WorkersLost
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
@@ -58,7 +59,7 @@ class Engine(Protocol):
     def load(self, job: Job[Any, Any]) -> None:
         """What takes long before the first piece; `run` does it too where this was not called."""
 
-    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Iterator[Found]:
+    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Generator[Found, None, None]:
         """What comes of each piece, in the order of the pieces; only a few are under way at a time."""
 
     def close(self) -> None:
@@ -78,7 +79,7 @@ class LocalEngine:
             job.load()
             self._ready = job
 
-    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Iterator[Found]:
+    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Generator[Found, None, None]:
         for piece, following in _with_next(pieces) if job.looks_ahead else zip(pieces, repeat(None)):
             self.load(job)
             if following is not None:
@@ -126,14 +127,21 @@ def open_engine(engine: str | Engine | None, **options: Any) -> Engine:
         from howsure.runs.ray_engine import RayEngine
 
         return RayEngine(**options)
-    from howsure.errors import InputError
-
     raise InputError(f"--engine must be local or ray, not {engine!r}")
 
 
-def _no_options(options: dict[str, Any]) -> None:
-    from howsure.errors import InputError
+@contextmanager
+def engine_at_hand(engine: str | Engine | None, **options: Any) -> Iterator[Engine]:
+    """The same for the time of a `with`; one that was opened here is closed after it."""
+    opened = open_engine(engine, **options)
+    try:
+        yield opened
+    finally:
+        if opened is not engine:
+            opened.close()
 
+
+def _no_options(options: dict[str, Any]) -> None:
     given = next((name for name, value in options.items() if value is not None and name != "announce"), None)
     if given is not None:
         raise InputError(f"--{given.replace('_', '-')} is for --engine ray, and this is local: add --engine ray")

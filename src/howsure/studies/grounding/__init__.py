@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from howsure.models.contract import Model
-from howsure.runs import Progress
+from howsure.runs import Engine, Progress, engine_at_hand
 from howsure.studies.grounding.work import DELTA, Prepared, Result, carry_out, prepare
 
 __all__ = ["Prepared", "Result", "carry_out", "grounding", "prepare"]
@@ -48,12 +48,13 @@ def grounding(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    engine: str | Engine | None = None,
     **model_options: Any,
 ) -> Result:
     """Let a model click on every screen of the data, judge the clicks, and write a run folder.
 
     The same call takes up a stopped run. `samples` more answers are drawn for each screen at `temperature`.
-    `model_options` (see `ModelOptions`) are for a model given by name; one given as an object stays loaded.
+    `engine` is who does the work: this process, or `"ray"` or a `RayEngine`. `model_options` (see `ModelOptions`) are for a model given by name; one given as an object stays loaded.
     """
     prepared = prepare(
         data,
@@ -77,6 +78,9 @@ def grounding(
         **model_options,
     )
     try:
-        return carry_out(prepared, data, out=out, seed=seed, retry_failed=retry_failed, progress=progress)
+        with engine_at_hand(engine) as doer:
+            return carry_out(
+                prepared, data, out=out, seed=seed, retry_failed=retry_failed, progress=progress, engine=doer
+            )
     finally:
         prepared.close()

@@ -13,7 +13,7 @@ import os
 from typing import Any, overload
 
 from howsure.models.contract import Model
-from howsure.runs import Progress
+from howsure.runs import Engine, Progress, engine_at_hand
 from howsure.studies.mcq.comparison import comparison_document
 from howsure.studies.mcq.document import check_writable, document, write_document
 from howsure.studies.mcq.work import Prepared, Result, carry_out, carry_out_all, prepare, prepare_all
@@ -61,12 +61,13 @@ def mcq(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    engine: str | Engine | None = None,
     **model_options: Any,
 ) -> Result | Pair:
     """Score every question of a JSONL file and write a run folder; the same call takes up a stopped run.
 
     With `model_b` both models run, one after the other, into `<out>/a` and `<out>/b`, and a `Pair` with their
-    comparison comes back. `model_options` (see `ModelOptions`) are for models given by name; one given as an object
+    comparison comes back. `engine` is who does the work: this process, or `"ray"` or a `RayEngine`. `model_options` (see `ModelOptions`) are for models given by name; one given as an object
     stays loaded.
     """
     if output_json is not None:
@@ -83,7 +84,10 @@ def mcq(
         image_root=image_root,
         **model_options,
     )
-    found = carry_out_all(prepared, data, out=out, seed=seed, retry_failed=retry_failed, progress=progress)
+    with engine_at_hand(engine) as doer:
+        found = carry_out_all(
+            prepared, data, out=out, seed=seed, retry_failed=retry_failed, progress=progress, engine=doer
+        )
     if output_json is not None:
         write_document(output_json, document_of(found))
     return found

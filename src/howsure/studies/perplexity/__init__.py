@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from howsure.models.contract import Model
-from howsure.runs import Progress
+from howsure.runs import Engine, Progress, engine_at_hand
 from howsure.studies.pairs import Pair
 from howsure.studies.perplexity.work import Prepared, Result, carry_out, carry_out_all, prepare_all, read_through
 from howsure.studies.texts import PathLike, as_paths
@@ -64,12 +64,14 @@ def perplexity(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    engine: str | Engine | None = None,
     **model_options: Any,
 ) -> Result | Pair:
     """Read every text with a model and write a run folder; the same call takes up a stopped run.
 
     `texts` are paths of files and folders. With `model_b` both models read, one after the other, into `<out>/a` and
-    `<out>/b`, and a `Pair` with their comparison per byte comes back. `model_options` (see `ModelOptions`) are for
+    `<out>/b`, and a `Pair` with their comparison per byte comes back. `engine` is who does the work: this
+    process, or `"ray"` or a `RayEngine`. `model_options` (see `ModelOptions`) are for
     models given by name; one given as an object stays loaded.
     """
     prepared = prepare_all(
@@ -80,4 +82,5 @@ def perplexity(
         skip_bad=skip_bad,
         **model_options,
     )
-    return carry_out_all(prepared, out=out, seed=seed, retry_failed=retry_failed, progress=progress)
+    with engine_at_hand(engine) as doer:
+        return carry_out_all(prepared, out=out, seed=seed, retry_failed=retry_failed, progress=progress, engine=doer)

@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 from howsure.models.contract import Model
-from howsure.runs import Progress
+from howsure.runs import Engine, Progress, engine_at_hand
 from howsure.studies.trust.play import Listener, Told
 from howsure.studies.trust.work import OnStep, Prepared, Result, carry_out, prepare
 
@@ -48,13 +48,15 @@ def trust(
     listen: Listener | None = None,
     on_step: OnStep | None = None,
     progress: Progress | None = None,
+    engine: str | Engine | None = None,
     **model_options: Any,
 ) -> Result:
     """Let a model act in a world, asked in three conditions at every step, and write a run folder.
 
     `world` is a map's file or name, or an environment's id. `listen` is called before each step with the episode and
     gives a `Told`: feedback, which becomes knowledge, or a new instruction. `on_step` hears of every finished step. The
-    same call takes up a stopped run. `model_options` (see `ModelOptions`) are for a model given by name.
+    same call takes up a stopped run. `engine` is who plays the episodes: this process, or `"ray"` or a `RayEngine`.
+    `model_options` (see `ModelOptions`) are for a model given by name.
     """
     prepared = prepare(
         world,
@@ -79,6 +81,9 @@ def trust(
         **model_options,
     )
     try:
-        return carry_out(prepared, out=out, seed=seed, listen=listen, on_step=on_step, progress=progress)
+        with engine_at_hand(engine) as doer:
+            return carry_out(
+                prepared, out=out, seed=seed, listen=listen, on_step=on_step, progress=progress, engine=doer
+            )
     finally:
         prepared.close()

@@ -18,16 +18,17 @@ import numpy as np
 from howsure.errors import InputError
 from howsure.measures import coherent_trust, nats_to_bits
 from howsure.models.contract import Model
-from howsure.runs import Here, Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.runs import Engine, Identity, Job, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.runs.files import to_json
 from howsure.studies.pairs import check_seed, seed_of
 from howsure.studies.summary import Coverage, Figure, summary
-from howsure.studies.trust.elicit import Reading
+from howsure.studies.trust.elicit import Elicitor, Reading
 from howsure.studies.trust.estimates import summarise
 from howsure.studies.trust.knowledge import read_knowledge, read_sets, repeats
+from howsure.studies.trust.playing import make_ready
 from howsure.studies.trust.prompts import CONDITIONS, Prompt, Scene, prompt
 from howsure.studies.trust.steps import ENTROPIES, Step
-from howsure.studies.trust.work import Prepared, Result, make_ready, prepare
+from howsure.studies.trust.work import Prepared, Result, prepare
 from howsure.studies.trust.world import World
 
 PathLike = str | os.PathLike[str]
@@ -90,7 +91,13 @@ def coherent(
 
 
 def carry_out(
-    prepared: Prepared, asking: Asking, *, out: PathLike, seed: int = 0, progress: Progress | None = None
+    prepared: Prepared,
+    asking: Asking,
+    *,
+    out: PathLike,
+    seed: int = 0,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Result:
     check_seed(seed)
     options = {name: prepared.options[name] for name in ASKED_WITH if name in prepared.options}
@@ -105,17 +112,16 @@ def carry_out(
     ids = [f"state-{i:04d}" for i in range(1, len(scenes) + 1)]
     writer = RunWriter(out, identity, len(ids), source=prepared.world.name)
     with writer:
-        if len(writer.done) < len(ids):
-            make_ready(prepared)
-
-        def work(indices: tuple[int, ...]) -> list[Sample]:
-            return [
-                _sample(ids[i], i, scenes[i], _ask(prepared, asking, scenes[i].scene, seed), asking) for i in indices
-            ]
-
-        batches = [(i,) for i in range(len(ids))]
-        shown = progress or NoProgress()
-        work_through(writer, ids, batches, Here(work), shown, "trust coherent", piece=lambda batch: batch)
+        work_through(
+            writer,
+            ids,
+            [(i,) for i in range(len(ids))],
+            Asker(prepared.asking, prepared.model, prepared.options, asking, seed),
+            progress or NoProgress(),
+            "trust coherent",
+            piece=lambda batch: Place(ids[batch[0]], batch[0], scenes[batch[0]]),
+            engine=engine,
+        )
         samples = sorted(writer.samples, key=lambda sample: sample.index)
         found = judge(samples, asking, seed=seed)
         writer.finish(found)
@@ -163,16 +169,43 @@ def _pairs(asking: Asking) -> list[tuple[int, int]]:
     return [(i, j) for i in range(len(asking.instructions)) for j in range(len(asking.groundings))]
 
 
-def _prompts(prepared: Prepared, asking: Asking, scene: Scene) -> list[Prompt]:
-    form = prepared.asking.form
+class Place(NamedTuple):
+    """A state that is to be asked about, under its sample's name."""
+
+    id: str
+    number: int
+    visited: Visited
+
+
+class Asker(Job[Place, list[Sample]]):
+    """Asks for all pairs in a state, wherever it is."""
+
+    def __init__(self, elicitor: Elicitor, model: Model, options: dict[str, Any], asking: Asking, seed: int) -> None:
+        self.elicitor, self.model, self.options, self.asking, self.seed = elicitor, model, options, asking, seed
+
+    def load(self) -> None:
+        make_ready(self.model, self.options)
+
+    def __call__(self, piece: Place) -> list[Sample]:
+        prompts = _prompts(self.elicitor, self.asking, piece.visited.scene)
+        readings = self.elicitor.ask(prompts, seed_of(self.seed))
+        return [_sample(piece.id, piece.number, piece.visited, readings, self.asking)]
+
+    def fingerprint(self) -> dict[str, Any]:
+        return self.model.fingerprint()
+
+    def given_up(self, piece: Place, why: str) -> list[Sample]:
+        seen = piece.visited
+        result = {"agent_x": seen.x, "agent_y": seen.y, "actions": list(seen.scene.actions)}
+        return [Sample(piece.id, piece.number, result, reason="worker_lost", detail=why)]
+
+
+def _prompts(elicitor: Elicitor, asking: Asking, scene: Scene) -> list[Prompt]:
+    form = elicitor.form
     return [
         prompt(scene, form, knowledge=asking.groundings[j], instruction=asking.instructions[i])
         for i, j in _pairs(asking)
     ]
-
-
-def _ask(prepared: Prepared, asking: Asking, scene: Scene, seed: int) -> list[Reading]:
-    return prepared.asking.ask(_prompts(prepared, asking, scene), seed_of(seed))
 
 
 def cost(prepared: Prepared, asking: Asking, seed: int) -> dict[str, int]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.storage import local, shown_path
 from howsure.studies.trust.csv_lines import (
     BAD_QUOTES,
     ENTROPY_COLUMNS,
@@ -129,6 +130,7 @@ class _Portion(NamedTuple):
 
 def read_steps_csv(path: str | os.PathLike[str]) -> StepLog:
     """One file of steps. What is wrong with the file as a whole is an `InputError`."""
+    path = local(path)
     name = shown_name(path)
     with open_log(path, name) as file:
         taken = Lines(file, name)
@@ -142,7 +144,7 @@ def read_steps_csv(path: str | os.PathLike[str]) -> StepLog:
 
 def shown_name(path: str | os.PathLike[str]) -> str:
     """A name as it can be written anywhere: on the disk it is made of bytes, which need not be text."""
-    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+    return shown_path(os.fsencode(path).decode("utf-8", errors="backslashreplace"))
 
 
 @dataclass

@@ -18,6 +18,7 @@ import msgspec
 
 from howsure.errors import InputError
 from howsure.models.contract import Capability, Message, Model
+from howsure.storage import local
 
 MOST_BYTES = 1 << 20
 MOST_SENTENCE_CHARACTERS = 300
@@ -32,7 +33,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”»]?\s+")
 
 def read_knowledge(path: str | Path) -> list[str]:
     """The sentences of a file: one a line (`#` begins a comment, a bullet is taken off), or a JSON list of texts."""
-    text = _read(Path(path))
+    path = local(path)
+    text = _read(path)
     if text.lstrip().startswith("["):
         return _from_json(text, path)
     lines = (line.strip() for line in text.splitlines())
@@ -44,7 +46,8 @@ def read_sets(path: str | Path) -> list[list[str]]:
 
     A line that holds only `-` stands for a set without any sentence.
     """
-    text = _read(Path(path))
+    path = local(path)
+    text = _read(path)
     if text.lstrip().startswith("["):
         try:
             sets = msgspec.json.decode(text, type=list[list[str]])

@@ -18,6 +18,7 @@ import numpy as np
 from howsure import wiring
 from howsure.errors import InputError
 from howsure.measures import trust_of_each
+from howsure.storage import is_address
 from howsure.studies.trust.csv_lines import ENTROPY_COLUMNS
 from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
 from howsure.studies.trust.estimates import part, trust_summary
@@ -77,7 +78,7 @@ def _read(paths: Sequence[PathLike]) -> tuple[list[StepLog], list[str], list[str
     notes = []
     for path in paths:
         name = shown_name(path)
-        real = os.path.realpath(path) if "\0" not in name else name
+        real = name if "\0" in name or is_address(path) else os.path.realpath(path)
         if real in seen:
             notes.append(f"{name} is the file {seen[real]}, and is read once")
             continue

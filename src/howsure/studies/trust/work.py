@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure import wiring
-from howsure.errors import InputError, MissingCapability, ModelError
+from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model
-from howsure.runs import Identity, NoProgress, Progress, Run, RunWriter, Sample
+from howsure.runs import Engine, Identity, LocalEngine, NoProgress, Progress, Run, RunWriter, Sample
 from howsure.runs.files import storage_errors, write_atomic
 from howsure.studies.pairs import check_choice, check_seed, open_models
 from howsure.studies.trust.elicit import Elicitor, Scored, elicitor, usual_evidence
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.judge import judge
-from howsure.studies.trust.knowledge import read_knowledge, repeats, shipped_knowledge, summary_of
-from howsure.studies.trust.play import Episode, Listener, Ways, step_id
+from howsure.studies.trust.knowledge import read_knowledge, repeats, shipped_knowledge
+from howsure.studies.trust.play import Episode, Listener, Step, Ways, step_id
+from howsure.studies.trust.playing import Chains, Player, Turn, check_apart, what_is_known
 from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.replay import REPLAY, Frame, write_replay
 from howsure.studies.trust.table import StepTable
@@ -27,7 +28,6 @@ from howsure.studies.trust.world import World, open_world
 VIEWS = ("image", "text", "both")
 ACTS = ("best", "sample")
 CLOCKS = ("world", "real")
-VERBALIZED = "--evidence verbalized"
 FRAMES, GROUNDING = "frames", "grounding"
 PathLike = str | os.PathLike[str]
 OnStep = Callable[[Sample], None]
@@ -238,36 +238,34 @@ def carry_out(
     listen: Listener | None = None,
     on_step: OnStep | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Result:
     """Play what is not played yet, then judge all of it. The same call takes up a stopped run."""
     check_seed(seed)
     options = prepared.options
+    doer = engine or LocalEngine()
+    if doer.name != LocalEngine.name:
+        check_apart(options)
     total = prepared.most_steps
     writer = RunWriter(out, _identity(prepared, seed), total, source=prepared.world.name)
     with writer:
         kept = sorted(writer.samples, key=lambda sample: sample.index)
+        job = Player(prepared.ways(seed), prepared.knowledge, options["summarise"], options)
         if writer.manifest.status != "finished":
-            make_ready(prepared)
+            doer.load(job)
         else:
             on_step = None
         table = StepTable(writer.path, options["evidence"], kept)
         pages = _Pages(writer.path, options["frames"])
         tally = StepTally()
-        chains: dict[str, int] = {}
         shown = progress or NoProgress()
         shown.start("trust", total, kept, tally)
+        keeper = _Keeper(writer, table, pages, on_step, shown, tally)
         try:
-            knowledge = prepared.knowledge
-            for number in range(1, options["episodes"] + 1):
-                before = [sample for sample in kept if sample.result["episode"] == number]
-                episode = Episode(prepared.ways(seed, listen), number, knowledge, chains)
-                _play(episode, before, writer, table, pages, on_step, shown)
-                gained = _end(episode, writer.path, options["summarise"], prepared)
-                pages.end(episode)
-                knowledge = gained if options["carry"] else knowledge
-                if episode.steps < options["max_steps"]:
-                    tally.leave_out(options["max_steps"] - episode.steps)
-                    shown.advance([])
+            if doer.name == LocalEngine.name:
+                _play_here(prepared, prepared.ways(seed, listen), kept, keeper)
+            else:
+                _play_apart(prepared, job, doer, kept, keeper)
         finally:
             shown.stop()
             table.close()
@@ -278,58 +276,98 @@ def carry_out(
     return Result(summary, samples, Run(out))
 
 
-def make_ready(prepared: Prepared) -> None:
-    """Weights, and the one question whether log-probabilities come at all, before anything is shown as under way."""
-    prepared.model.load()
-    if prepared.options["evidence"] != "logprobs":
-        return
-    try:
-        prepared.model.check_logprobs(prepared.options["top_logprobs"])
-    except ModelError as error:
-        words = str(error)
-        about = isinstance(error, MissingCapability) or "logprob" in words.rpartition("): ")[2].lower()
-        if not about:
-            raise
-        raise MissingCapability(f"{words}; {VERBALIZED} does without them") from error
+class _Keeper(NamedTuple):
+    """Where steps go as they come."""
+
+    writer: RunWriter
+    table: StepTable
+    pages: _Pages
+    on_step: OnStep | None
+    progress: Progress
+    tally: StepTally
+
+    def keep(self, step: Step) -> None:
+        self.writer.append([step.sample])
+        self.table.append(step.sample)
+        self.pages.write(step.sample, step.picture.read())
+        if self.on_step is not None:
+            self.on_step(step.sample)
+        self.progress.advance([step.sample.without_evidence()])
+
+    def end(self, number: int, steps_left: int, frame: bytes) -> None:
+        self.pages.end(number, frame)
+        self.leave_out(steps_left)
+
+    def leave_out(self, steps_left: int) -> None:
+        if steps_left:
+            self.tally.leave_out(steps_left)
+            self.progress.advance([])
 
 
-def _play(
-    episode: Episode,
-    before: Sequence[Sample],
-    writer: RunWriter,
-    table: StepTable,
-    pages: _Pages,
-    on_step: OnStep | None,
-    progress: Progress,
-) -> None:
-    for sample in before:
-        pages.keep(sample, episode)
-        episode.replay(sample)
-    while not episode.over:
-        step = episode.step()
-        writer.append([step.sample])
-        table.append(step.sample)
-        pages.write(step.sample, step.picture.read())
-        if on_step is not None:
-            on_step(step.sample)
-        progress.advance([step.sample.without_evidence()])
+def _play_here(prepared: Prepared, ways: Ways, kept: Sequence[Sample], keeper: _Keeper) -> None:
+    """Episode after episode, every step kept as soon as it is done."""
+    options, knowledge, folder = prepared.options, prepared.knowledge, keeper.writer.path
+    chains: dict[str, int] = {}
+    for number in range(1, options["episodes"] + 1):
+        episode = Episode(ways, number, knowledge, chains)
+        for sample in _of(number, kept):
+            keeper.pages.keep(sample, episode)
+            episode.replay(sample)
+        while not episode.over:
+            keeper.keep(episode.step())
+        gained = _gained(folder, number)
+        if gained is None:
+            gained = what_is_known(episode, prepared.model if options["summarise"] else None)
+            _keep_gained(folder, number, gained)
+        keeper.end(number, options["max_steps"] - episode.steps, episode.frame().read())
+        knowledge = gained if options["carry"] else knowledge
 
 
-def _end(episode: Episode, folder: Path, summarise: bool, prepared: Prepared) -> list[str]:
-    """What is known at an episode's end, in a file that a later run can load as its grounding."""
-    path = folder / GROUNDING / f"episode-{episode.number}.txt"
-    if path.is_file():
-        return read_knowledge(path)
-    facts = episode.facts
-    if summarise and facts:
-        facts = summary_of(prepared.model, facts) or facts
-    new = [fact for fact in facts if not repeats(fact, [*episode.instructions, episode.notes])]
-    gained = list(dict.fromkeys([*episode.knowledge, *new]))
+def _play_apart(prepared: Prepared, job: Player, engine: Engine, kept: Sequence[Sample], keeper: _Keeper) -> None:
+    """Whole episodes, played by an engine's workers and kept in order."""
+    options, folder = prepared.options, keeper.writer.path
+    chains = Chains(options["act"] == "sample")
+    kept_of = {number: _of(number, kept) for number in range(1, options["episodes"] + 1)}
+    turns = {n: Turn(n, tuple(before), keeper.pages.unseen(before)) for n, before in kept_of.items()}
+    ended = {n for n in turns if keeper.pages.has_end(n) and not turns[n].unseen and _gained(folder, n) is not None}
+    played_apart = engine.run(job, (turn for number, turn in turns.items() if number not in ended))
+    for number, turn in turns.items():
+        if number in ended:
+            chains.linked(number, turn.before, [])
+            keeper.leave_out(options["max_steps"] - len(turn.before))
+            continue
+        played = next(played_apart)
+        for name, png in played.frames.items():
+            keeper.pages.put(name, png)
+        for step in chains.linked(number, turn.before, played.steps):
+            keeper.keep(step)
+        if _gained(folder, number) is None:
+            _keep_gained(folder, number, played.gained)
+        keeper.end(number, options["max_steps"] - played.step_count, played.end)
+    played_apart.close()
+
+
+def _of(number: int, samples: Sequence[Sample]) -> list[Sample]:
+    return [sample for sample in samples if sample.result["episode"] == number]
+
+
+def _gained_path(folder: Path, number: int) -> Path:
+    return folder / GROUNDING / f"episode-{number}.txt"
+
+
+def _gained(folder: Path, number: int) -> list[str] | None:
+    """What is known after an episode, where that was written down already."""
+    path = _gained_path(folder, number)
+    return read_knowledge(path) if path.is_file() else None
+
+
+def _keep_gained(folder: Path, number: int, gained: Sequence[str]) -> None:
+    """In a file that a later run can load as its grounding."""
+    path = _gained_path(folder, number)
     with storage_errors(path):
         path.parent.mkdir(exist_ok=True)
-    head = f"# What is known after episode {episode.number}; --grounding takes this file.\n"
+    head = f"# What is known after episode {number}; --grounding takes this file.\n"
     write_atomic(path, (head + "".join(f"{one}\n" for one in gained)).encode("utf-8", errors="replace"))
-    return gained
 
 
 class _Pages:
@@ -343,16 +381,21 @@ class _Pages:
                 (folder / FRAMES).mkdir(exist_ok=True)
 
     def write(self, sample: Sample, png: bytes) -> None:
-        self._put(sample.id, png)
+        self.put(sample.id, png)
+
+    def unseen(self, samples: Sequence[Sample]) -> frozenset[str]:
+        """Those whose frame is not there: a crash may have come between a step and its frame."""
+        return frozenset(sample.id for sample in samples if self.wanted and not self._path(sample.id).is_file())
 
     def keep(self, sample: Sample, episode: Episode) -> None:
-        """A crash may have come between a step and its frame."""
-        if self.wanted and not self._path(sample.id).is_file():
-            self._put(sample.id, episode.frame().read())
+        if sample.id in self.unseen([sample]):
+            self.put(sample.id, episode.frame().read())
 
-    def end(self, episode: Episode) -> None:
-        if self.wanted and episode.last is not None:
-            self._put(f"{_episode_id(episode.number)}-end", episode.frame().read())
+    def end(self, number: int, png: bytes) -> None:
+        self.put(f"{_episode_id(number)}-end", png)
+
+    def has_end(self, number: int) -> bool:
+        return not self.wanted or self._path(f"{_episode_id(number)}-end").is_file()
 
     def write_replay(self, samples: Sequence[Sample]) -> None:
         if not self.wanted or (self.folder / REPLAY).is_file():
@@ -368,7 +411,7 @@ class _Pages:
     def _path(self, name: str) -> Path:
         return self.folder / FRAMES / f"{name}.png"
 
-    def _put(self, name: str, png: bytes) -> None:
+    def put(self, name: str, png: bytes) -> None:
         if self.wanted:
             with storage_errors(self._path(name)):
                 self._path(name).write_bytes(png)

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from howsure.errors import InputError
+from howsure.storage import local
 from howsure.studies.trust.world.colours import RGB, colour
 from howsure.studies.trust.world.graphemes import cells, plain
 
@@ -105,7 +106,8 @@ class MapPlan(NamedTuple):
 
 def read_map(path: str | os.PathLike[str], name: str | None = None) -> MapPlan:
     """Read and check a map's file; one sentence that names the file and the place where it cannot be used."""
-    return _checked(_content(Path(path)), name or Path(path).stem, os.fspath(path))
+    place = local(path)
+    return _checked(_content(place), name or place.stem, str(place))
 
 
 def parse_map(text: str, name: str) -> MapPlan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
+from collections.abc import Callable
 from importlib import metadata
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -66,6 +67,8 @@ class World:
         self._env, self._fingerprint, self._ring = env, fingerprint, ring
         self._begun = self._over = False
         self._painter: Any = None
+        self.opened_by: tuple[Callable[..., World], tuple[Any, ...]] | None = None
+        """How the same world is opened elsewhere; None for one that was not opened by its name or map."""
 
     def fingerprint(self) -> dict[str, Any]:
         """What makes this world this world."""
@@ -207,7 +210,9 @@ def _map_world(plan: MapPlan) -> World:
     more = [PICK_UP, DROP] if any(kind.can_pickup for kind in kinds) else []
     more += [TOGGLE] if any(kind.type in ("door", "box") for kind in kinds) else []
     mark = {"kind": "map", "name": plan.name, "sha256": plan.sha256, "minigrid": metadata.version("minigrid")}
-    return World(MapEnv(plan), plan.name, (*MOVES, *more), mark, RING)
+    world = World(MapEnv(plan), plan.name, (*MOVES, *more), mark, RING)
+    world.opened_by = (_map_world, (plan,))
+    return world
 
 
 def _environment_world(name: str) -> World:
@@ -227,7 +232,9 @@ def _environment_world(name: str) -> World:
         raise InputError(f"{name} is an environment of another kind; only those made of MiniGrid's grids can be used")
     _reset(env, name, 0)  # what an environment lacks shows itself only here
     mark = {"kind": "environment", "name": name, "minigrid": metadata.version("minigrid")}
-    return World(env, name, (*MOVES, *_other_actions(env)), mark, 0)
+    world = World(env, name, (*MOVES, *_other_actions(env)), mark, 0)
+    world.opened_by = (_environment_world, (name,))
+    return world
 
 
 def _reset(env: Any, name: str, seed: int) -> None:

@@ -1,0 +1,149 @@
+"""Work on Ray: a pool of workers, on this machine or on a cluster, each of which loads its model once.
+
+Ray starts the workers and moves pieces and results. What is done here is the bookkeeping that a run needs: results come
+in order, few pieces are under way, and the pieces of a worker or machine that dies are done again by another. Ray's own
+pool (`ray.util.ActorPool`) gives up at the first death, and its own restarts wait for room that may never come, while
+others have nothing to do.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar
+
+from howsure.errors import InputError, MissingExtra, WorkersLost
+from howsure.runs.engine import Job
+from howsure.runs.ray_pool import Pool, Room
+
+Piece = TypeVar("Piece")
+Found = TypeVar("Found")
+
+OWN_STORE_BYTES = 512 * 2**20
+"""What Ray may keep in shared memory on this machine when it is started here: pieces under way are few and small."""
+
+Announce = Callable[[str], None]
+
+
+class RayEngine:
+    """Workers of a Ray cluster; without an address, Ray is started on this machine and ended with the engine."""
+
+    name = "ray"
+
+    def __init__(
+        self,
+        address: str | None = None,
+        workers: int | None = None,
+        gpus_per_worker: float | None = None,
+        cpus_per_worker: float | None = None,
+        announce: Announce | None = None,
+    ) -> None:
+        self.room = Room(
+            _amount("--cpus-per-worker", cpus_per_worker, 1.0), _amount("--gpus-per-worker", gpus_per_worker)
+        )
+        if workers is not None and workers < 1:
+            raise InputError(f"--workers must be at least 1, not {workers}")
+        self.address = address
+        self.workers = workers
+        self._announce = announce or (lambda _: None)
+        self._connected_here = False
+        self._pool: Pool | None = None
+
+    def load(self, job: Job[Any, Any]) -> None:
+        """Connect, start the workers, and wait for the first that has loaded what it needs."""
+        if self._pool is not None and self._pool.job is job:
+            return
+        self._let_go()
+        ray = self._connected()
+        self._pool = Pool(ray, job, self.room, self._count(ray), self._announce)
+        self._pool.wait_for_one()
+
+    def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Generator[Found, None, None]:
+        waiting = iter(pieces)
+        for first in waiting:
+            self.load(job)
+            assert self._pool is not None
+            try:
+                yield from self._pool.run(_put_back(first, waiting))
+            finally:
+                self._let_go()
+
+    def close(self) -> None:
+        self._let_go()
+        if self._connected_here:
+            import ray
+
+            ray.shutdown()
+            self._connected_here = False
+
+    def _let_go(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _connected(self) -> Any:
+        ray = _ray()
+        if not ray.is_initialized():
+            began = time.monotonic()
+            _connect(ray, self.address, self._cpus_to_offer())
+            self._connected_here = True
+            if self.address is None and time.monotonic() - began > 1:
+                self._announce("started Ray on this machine")
+        return ray
+
+    def _cpus_to_offer(self) -> int:
+        """This machine's cores, and room for as many workers as were asked for."""
+        wanted = math.ceil((self.workers or 0) * self.room.cpus)
+        return max(len(os.sched_getaffinity(0)), wanted, math.ceil(self.room.cpus))
+
+    def _count(self, ray: Any) -> int:
+        """The workers that were asked for, or as many as have room now."""
+        fits = self.room.fits(ray.cluster_resources())
+        if fits == 0 and (self.workers is None or self.address is None):  # a cluster may grow on demand
+            raise WorkersLost(self.room.no_room(ray.cluster_resources()))
+        return self.workers or fits
+
+
+def _put_back(first: Piece, others: Iterator[Piece]) -> Iterator[Piece]:
+    yield first
+    yield from others
+
+
+def _amount(option: str, given: float | None, usual: float = 0.0) -> float:
+    if given is None:
+        return usual
+    if not (math.isfinite(given) and given >= 0):
+        raise InputError(f"{option} must be 0 or more, not {given}")
+    return given
+
+
+def _ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would call home
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("--engine ray", "ray", "ray") from error
+    return ray
+
+
+def _connect(ray: Any, address: str | None, cpus: int) -> None:
+    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    if address is None:
+        ray.init(
+            address="local",
+            num_cpus=cpus,
+            include_dashboard=False,
+            object_store_memory=OWN_STORE_BYTES,
+            **quiet,
+        )
+        return
+    try:
+        ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        said = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        raise WorkersLost(
+            f"no Ray cluster answers at {address} («{said}»): start one with `ray start --head`, or check --address"
+        ) from error
