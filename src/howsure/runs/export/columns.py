@@ -72,7 +72,8 @@ class _Typing:
         return items._replace(type=self.pa.list_(items.type), mend=_of_list(items.mend))
 
     def dictionary(self, shape: Shape, place: str, flat: bool) -> Kind | None:
-        if place and (shape.values is not None or len(shape.fields) > self.most_fields):
+        top = "." not in place and self.most_fields > 0  # the sample itself, its result, its evidence
+        if shape.values is not None or len(shape.fields) > (MOST_RESULTS if top or not place else self.most_fields):
             return self._map(shape, place)
         named = {name: self.kind(one, joined(place, name), flat) for name, one in shape.fields.items()}
         fields = {name: kind for name, kind in named.items() if kind is not None}

@@ -62,7 +62,7 @@ class Source:
     def _read(self, line: bytes, number: int) -> AnySample:
         try:
             sample: AnySample = self._decoder.decode(line)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RunDamaged(f"{self._at(number)}: {error}; delete that line to have its sample redone") from error
         if sample.index not in INT64:
             raise RunDamaged(f"{self._at(number)}: index {sample.index:.3g} is no place in any data; delete that line")
