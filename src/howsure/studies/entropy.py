@@ -39,6 +39,7 @@ from howsure.measures.entropy import SUM_TOLERANCE, check_probabilities
 from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT, check_counts
 from howsure.models.words import is_space
 from howsure.runs import Progress
+from howsure.storage.unpacking import unpacked
 from howsure.studies.perplexity import prepare_all, read_through
 
 Symbols = Literal["words", "characters", "bytes"]
@@ -346,7 +347,7 @@ def _read(name: str, stdin: BinaryIO | None) -> Text:
 def _file_content(path: Path) -> bytes:
     try:
         content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
+        return unpacked(content, str(path)) if path.suffix == ".gz" else content
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path} is not a whole gzip file ({error}): pack it again, or rename it") from error
     except OSError as error:
