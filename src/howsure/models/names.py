@@ -38,7 +38,7 @@ def parse(name: str, kinds: dict[str, bool]) -> ModelName:
         return ModelName(kind, "")
     if not target:
         raise UnknownModel(f"model {name!r} names nothing: write {kind}:<name>")
-    if kind != "hf" or Path(target).exists():
+    if kind != "hf" or _exists(target):
         return ModelName(kind, target)
     base, plus, adapter = target.partition("+")
     if plus and not (base and adapter):
@@ -58,10 +58,18 @@ def newest_checkpoint(folder: Path) -> Path:
     return max(steps)[1]
 
 
+def _exists(path: str) -> bool:
+    """Whether there is such a file or folder; a text that cannot be a path at all names none."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def _unknown(name: str, kinds: dict[str, bool]) -> str:
     forms = [f"{kind}:<name>" if takes else kind for kind, takes in kinds.items()]
     close = difflib.get_close_matches(name.partition(":")[0], list(kinds), n=1, cutoff=0.6)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    if not close and ("/" in name or Path(name).exists()):
+    if not close and ("/" in name or _exists(name)):
         hint = f"did you mean 'hf:{name}'? "
     return f"unknown model {name!r}: {hint}known are {', '.join(forms)}; `howsure models` explains each"

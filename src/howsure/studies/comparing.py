@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from howsure import wiring
-from howsure.errors import InputError
+from howsure.errors import HowsureError, InputError, RunDamaged
 from howsure.runs import Run
 from howsure.studies.grounding import comparison as grounding
 from howsure.studies.mcq import comparison as mcq
@@ -14,6 +14,9 @@ from howsure.studies.pairs import check_seed
 from howsure.studies.perplexity import comparison as perplexity
 
 RunLike = Run | str | os.PathLike[str]
+
+NOT_WHAT_IT_SAYS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What code meets in a run folder that somebody changed."""
 
 STUDIES = {mcq.STUDY: mcq, perplexity.STUDY: perplexity, grounding.STUDY: grounding}
 
@@ -33,7 +36,14 @@ def compare(run_a: RunLike, run_b: RunLike, *, seed: int = 0) -> Comparison:
     """
     check_seed(seed)
     a, b = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
-    return Comparison(STUDIES[study_of(a, b)].compare(a, b, seed=seed))
+    study = study_of(a, b)
+    try:
+        return Comparison(STUDIES[study].compare(a, b, seed=seed))
+    except HowsureError:
+        raise
+    except NOT_WHAT_IT_SAYS as error:
+        why = f"{type(error).__name__}: {error}"
+        raise RunDamaged(f"{a.path} or {b.path} does not hold what a run of {study} does ({why[:200]})") from error
 
 
 def study_of(a: Run, b: Run) -> str:

@@ -95,7 +95,7 @@ class Material:
             with path.open("rb") as file:
                 file.seek(place.offset)
                 found = msgspec.json.decode(file.read(place.length), type=Sample)
-        except (OSError, msgspec.DecodeError, RecursionError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RunDamaged(f"{path}, byte {place.offset}: this sample cannot be read: {error}") from error
         if self.table.keys[row] not in (key_of(found.id), again_key(found.id, row)):
             raise RunDamaged(f"{path} was written anew while it was read: load the page again")
@@ -159,7 +159,7 @@ class Material:
         """None for a line that holds no sample."""
         try:
             lean = self._decoder.decode(line)
-        except (msgspec.DecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         try:
             row = self.pages.row(lean.sample())
