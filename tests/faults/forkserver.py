@@ -1,0 +1,110 @@
+"""Commands of howsure as processes of their own that start in no time, so that many can be killed.
+
+Importing torch and transformers takes seconds. This server does it once; every command is a fork of it, with its own
+arguments, its own output and its own fault (`injection`). Run as `python -m faults.forkserver SOCKET`, it ends when its
+standard input does. A client sends one line of JSON and gets back two numbers: the process, and how it
+ended; another line, or none at all from a client that has gone, kills it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+SLOW = (
+    "torch", "transformers", "accelerate", "safetensors.torch", "minigrid", "openai", "relplot", "sklearn.metrics",
+    "scipy.stats", "PIL.Image", "filelock", "rich.table", "transformers.generation.utils",
+    "transformers.models.auto.modeling_auto", "transformers.models.auto.tokenization_auto",
+    "transformers.models.llama.modeling_llama", "transformers.models.qwen3_vl.modeling_qwen3_vl",
+)  # fmt: skip
+"""What commands import on their way, beside howsure itself."""
+
+
+def import_all() -> None:
+    """All of howsure and all that takes long; what is not installed is left to the tests that need it."""
+    import howsure
+
+    ours = [one.name for one in pkgutil.walk_packages(howsure.__path__, "howsure.") if "__main__" not in one.name]
+    for name in (*SLOW, *ours):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.freeze()  # so that a fork need not look through all of it
+
+
+def main() -> None:
+    import_all()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(sys.argv[1])
+        listener.listen(64)
+        print("ready", flush=True)
+        while True:
+            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            if sys.stdin in ready:
+                return
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                attend(connection)
+            connection.close()
+
+
+def attend(connection: socket.socket) -> NoReturn:
+    """Start the command, tell its process, kill it where the client sends another line, tell how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with connection, connection.makefile("rw") as line:
+        asked = json.loads(line.readline())
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            carry_out(asked)
+        print(pid, file=line, flush=True)
+        ended = os.pidfd_open(pid)
+        ready, _, _ = select.select([ended, connection], [], [])
+        if ended not in ready:
+            os.kill(pid, signal.SIGKILL)  # nobody else can have its number as long as nobody waited for it
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), file=line, flush=True)
+    os._exit(0)
+
+
+def carry_out(asked: dict[str, Any]) -> NoReturn:
+    """The command itself, in this process, with nothing left of the one that it was forked from."""
+    os.setsid()
+    for number, name in ((0, os.devnull), (1, asked["stdout"]), (2, asked["stderr"])):
+        flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        os.dup2(os.open(name, flags, 0o666), number)
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    sys.argv = ["howsure", *asked["arguments"]]
+    code = 1
+    try:
+        from faults import injection
+
+        injection.install(asked["fault"])
+        place, _, name = asked["does"].partition(":")
+        getattr(importlib.import_module(place), name)()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:  # noqa: BLE001  a traceback is what the tests look for
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

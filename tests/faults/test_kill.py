@@ -1,0 +1,156 @@
+"""kill -9 at random moments, for every study, again and again; then to the end.
+
+Moments are of two kinds: a place in the work on the disk (before, after or half-way through any write, from the first
+lock to the last byte of the report), and a time on the clock, which may fall anywhere.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from faults.cases import Case, Workshop
+from faults.harness import (
+    LONG,
+    Commands,
+    Ended,
+    assert_same_pair,
+    assert_same_run,
+    chance,
+    kinds_of,
+    lines_on_disk,
+    manifest,
+    moments_of,
+    read,
+    several,
+)
+
+pytestmark = pytest.mark.long
+STUDIES = ("mcq", "mcq_pair", "perplexity", "perplexity_hf", "trajectories", "trust", "grounding")
+MORE = ("mcq_hf", "distances") if LONG else ()
+CHAINS, KILLS = several(1, 6), several(2, 4)
+
+
+class Undisturbed(NamedTuple):
+    """A study done in one go: where, in what time, and at what moments it wrote."""
+
+    case: Case
+    run: Path
+    seconds: float
+    moments: list[str]
+
+
+@pytest.fixture(params=[*STUDIES, *MORE])
+def undisturbed(request: pytest.FixtureRequest, commands: Commands, workshop: Workshop, tmp_path: Path) -> Undisturbed:
+    case, run = getattr(workshop, request.param)(), tmp_path / "whole" / "run"
+    began = time.monotonic()
+    arguments = [*case.arguments, "--out", run]
+    moments = moments_of(commands, arguments, run, tmp_path / "moments", set=dict(case.smaller))
+    assert len(moments) > 60, "a run that hardly writes cannot be torn"
+    return Undisturbed(case, run, time.monotonic() - began, moments)
+
+
+def killed_chain(commands: Commands, whole: Undisturbed, torn: Path, first: int, rng: random.Random) -> list[Ended]:
+    """Sessions that end too early: the first at a given moment, the others at any of the work or of the clock."""
+    arguments, smaller = [*whole.case.arguments, "--out", torn], dict(whole.case.smaller)
+    ends = [commands.run(*arguments, set=smaller, below=str(torn), kill_at=first)]
+    for _ in range(KILLS - 1):
+        if rng.random() < 0.3:
+            started = commands.start(*arguments, set=smaller)
+            time.sleep(rng.uniform(0, whole.seconds))
+            ends.append(started.kill())
+        else:
+            moment = rng.randint(1, len(whole.moments) // 2)  # a run that is taken up has less before it
+            ends.append(commands.run(*arguments, set=smaller, below=str(torn), kill_at=moment))
+    return ends
+
+
+def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_been(
+    undisturbed: Undisturbed, commands: Commands, tmp_path: Path
+) -> None:
+    """Each chain of kills begins with a moment of another kind: another thing done to another file."""
+    case, whole = undisturbed.case, undisturbed.run
+    rng, kinds = chance("kill", case.name), kinds_of(undisturbed.moments)
+    for chain, kind in enumerate(rng.sample(sorted(kinds), CHAINS)):
+        torn = tmp_path / f"torn-{chain}" / "run"
+        ends = killed_chain(commands, undisturbed, torn, rng.choice(kinds[kind]), rng)
+        assert ends[0].killed, "the first session must not get to its end"
+        assert all(end.killed or end.code == 0 for end in ends), [end.said for end in ends]
+        commands.finish(*case.arguments, "--out", torn, set=dict(case.smaller))
+        try:
+            (assert_same_pair if case.pair else assert_same_run)(whole, torn)
+        except AssertionError as error:
+            error.add_note("\n".join(end.said for end in ends))
+            raise
+
+
+def test_a_run_that_is_killed_twice_at_one_place_is_counted_by_its_sessions(
+    commands: Commands, workshop: Workshop, tmp_path: Path
+) -> None:
+    case, torn = workshop.mcq(), tmp_path / "torn"
+    for _ in range(2):
+        ended = commands.run(*case.arguments, "--out", torn, below=str(torn), kill_at=40)
+        assert ended.killed, ended.said
+    assert manifest(torn)["status"] == "running"
+    commands.finish(*case.arguments, "--out", torn)
+    assert manifest(torn)["sessions"] == 3
+
+
+@pytest.mark.parametrize("suffix", [".arpa", ".arpa.gz"])
+def test_training_that_is_killed_leaves_the_old_model_or_the_new(
+    suffix: str, commands: Commands, workshop: Workshop, tmp_path: Path
+) -> None:
+    whole, torn = tmp_path / "whole", tmp_path / "torn"
+    for folder in (whole, torn):
+        folder.mkdir()
+    texts = [workshop.book, "--discount-fallback", "--quiet", "--order"]
+    moments = moments_of(
+        commands, ["ngram", "train", *texts, 3, "--out", whole / f"m{suffix}"], whole, tmp_path / "moments"
+    )
+    target = torn / f"m{suffix}"
+    commands.finish("ngram", "train", *texts, 2, "--out", target)
+    old, new = read(target), read(whole / f"m{suffix}")
+    rng = chance("train", suffix)
+    chosen = range(1, len(moments) + 1) if LONG else rng.sample(range(1, len(moments) + 1), 3)
+    for moment in chosen:
+        ended = commands.run("ngram", "train", *texts, 3, "--out", target, below=str(torn), kill_at=moment)
+        assert ended.killed, ended.said
+        assert read(target) in (old, new), ended.said
+    commands.finish("ngram", "train", *texts, 3, "--out", target)
+    assert read(target) == new
+    assert [path.name for path in torn.iterdir()] == [target.name], "and no scrap is left"
+
+
+@pytest.mark.timeout(400)
+def test_the_command_itself_from_the_first_instant_on(workshop: Workshop, tmp_path: Path) -> None:
+    """A process that begins with the interpreter, not as a fork; killed while it starts, works and ends."""
+    case = workshop.mcq()
+    rng, torn, whole = chance("cold"), tmp_path / "torn" / "run", tmp_path / "whole" / "run"
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "howsure", *case.arguments, "--out", str(out)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    began = time.monotonic()
+    _, said = (undisturbed := start(whole)).communicate()
+    seconds = time.monotonic() - began
+    assert undisturbed.returncode == 0, said.decode()
+    kept = [0]
+    for _ in range(several(1, 6)):
+        process = start(torn)
+        time.sleep(rng.uniform(0, seconds))
+        process.kill()
+        process.communicate()
+        assert process.returncode in (-signal.SIGKILL, 0)
+        kept.append(lines_on_disk(torn))
+    assert kept == sorted(kept), "nothing that was finished is ever lost"
+    _, said = (last := start(torn)).communicate()
+    assert last.returncode == 0, said.decode()
+    assert_same_run(whole, torn)
