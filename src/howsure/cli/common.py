@@ -55,6 +55,10 @@ Workers = Annotated[
 ]
 GpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: 1, or a part such as 0.5. Default: 0.")]
 CpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: cores for each worker. Default: 1.")]
+PLACE: dict[str, Any] = {"parser": lambda value: place(value), "metavar": "PATH"}
+"""Of an option or argument that takes a path of this machine or an address, such as s3://bucket/runs/first."""
+LOCAL: dict[str, Any] = {"parser": lambda value: local_file(value), "metavar": "PATH"}
+"""Of one that takes a path of this machine only."""
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what it would take (items, model calls, tokens) and stop.")
 ]
@@ -149,11 +153,43 @@ def total_cost(costs: list[dict[str, int]]) -> dict[str, int]:
     return total
 
 
-def run_folder(out: Path | None, study: str, quiet: bool) -> Path:
+def place(value: str) -> str:
+    """A path without what does not matter in it, or an address as it is."""
+    from howsure.storage import checked, is_address
+
+    try:
+        given = checked(value)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from error  # in the words of click, which would repeat the value
+    return str(given) if is_address(given) else str(Path(given))
+
+
+def local_file(value: str) -> Path:
+    """A path of this machine; an address is refused, which would else become folders of odd names."""
+    from howsure.storage import is_address, shown
+
+    if is_address(value):
+        raise typer.BadParameter(f"{shown(value)} is an address, and this is a file or folder here: name a path")
+    return Path(value)
+
+
+def local_runs(value: str) -> Path:
+    """A folder of this machine, for what looks into it again and again."""
+    from howsure.storage import is_address, shown
+
+    if is_address(value):
+        raise typer.BadParameter(
+            f"{shown(value)} is an address, and only runs on this machine can be viewed: copy them here first (aws s3 "
+            f"sync, gsutil rsync), or write a page with `howsure report {shown(value)}`"
+        )
+    return Path(value)
+
+
+def run_folder(out: str | None, study: str, quiet: bool) -> str:
     """The folder that the user named, or a new one, with a word about how to go on in it."""
     if out is not None:
         return out
-    folder = new_run_folder(study)
+    folder = str(new_run_folder(study))
     if not quiet:
         say(f"writing {folder}; if it is stopped, the same command with --out {folder} goes on")
     return folder

@@ -48,14 +48,16 @@ app = typer.Typer(
 )
 
 Data = Annotated[
-    Path,
+    str,
     typer.Argument(
-        help="user_<id>.pkl files or a folder of them, JSON lines, ScreenSpot (v1, v2, Pro) or OSWorld-G JSON."
+        **common.PLACE,
+        help="user_<id>.pkl files or a folder of them, JSON lines, ScreenSpot (v1, v2, Pro) or OSWorld-G JSON.",
     ),
 ]
 Users = Annotated[list[str] | None, typer.Option(help="Only these users: 1-10, or 1-5,8, or 1 3 7. Default: all.")]
 ImageRoot = Annotated[
-    Path | None, typer.Option(help="Folder that image paths begin at, and may not leave. Default: that of DATA.")
+    str | None,
+    typer.Option(**common.PLACE, help="Folder that image paths begin at, and may not leave. Default: that of DATA."),
 ]
 Boxes = Annotated[
     str | None, typer.Option(help="How boxes are written: xywh or xyxy. Default: told apart by the numbers.")
@@ -131,8 +133,10 @@ def run(
     max_samples: MaxSamples = None,
     skip_bad: SkipBad = False,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Run folder; an unfinished run in it is taken up. Default: runs/grounding-<time>."),
+        str | None,
+        typer.Option(
+            **common.PLACE, help="Run folder; an unfinished run in it is taken up. Default: runs/grounding-<time>."
+        ),
     ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Do the samples again that failed in this run folder.")
@@ -222,7 +226,7 @@ def _report(found: Any, as_json: bool) -> int:
 @common.command
 def convert(
     data: Data,
-    to: Annotated[Path, typer.Option(help="The JSON lines file to be written.")],
+    to: Annotated[Path, typer.Option(**common.LOCAL, help="The JSON lines file to be written.")],
     users: Users = None,
     parser: Parser = "strict",
     image_root: ImageRoot = None,
@@ -269,17 +273,17 @@ def convert(
 @app.command()
 @common.command
 def overlay(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    run_folder: Annotated[str, typer.Argument(parser=common.place, metavar="RUN", help="The run folder.")],
     ids: Annotated[list[str] | None, typer.Argument(help="Samples to draw, by their ids.")] = None,
     worst: Annotated[int, typer.Option(help="The so many farthest off.")] = 0,
     surely_wrong: Annotated[int, typer.Option(help="The so many that are wrong and most confident.")] = 0,
     every: Annotated[bool, typer.Option("--all", help="Every sample.")] = False,
     image_root: Annotated[
-        Path | None, typer.Option(help="Where the screens lie now, if they have moved since the run.")
+        Path | None, typer.Option(**common.LOCAL, help="Where the screens lie now, if they have moved since the run.")
     ] = None,
-    to: Annotated[Path | None, typer.Option(help="Folder for the pictures. Default: overlays in the run folder.")] = (
-        None
-    ),
+    to: Annotated[
+        Path | None, typer.Option(**common.LOCAL, help="Folder for the pictures. Default: overlays in the run folder.")
+    ] = (None),
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -289,6 +293,7 @@ def overlay(
     Example: howsure grounding overlay runs/first --worst 5 --surely-wrong 5
     """
     from howsure.runs import Run
+    from howsure.storage.writing import put_back
     from howsure.studies.grounding.output.overlay import chosen_samples, write_overlays
 
     opened = Run(run_folder)
@@ -297,7 +302,9 @@ def overlay(
         which |= {"worst": 5, "surely_wrong": 5}
     if dry_run:
         return common.print_plan({"items": len(chosen_samples(opened, **which)), "model_calls": 0}, as_json)
-    written = write_overlays(opened, to or run_folder / "overlays", image_root=image_root, **which)
+    written = write_overlays(opened, to or opened.path / "overlays", image_root=image_root, **which)
+    for path in written:
+        put_back(path)
     if as_json:
         common.print_json([str(path) for path in written])
     elif not quiet:

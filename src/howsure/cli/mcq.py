@@ -12,21 +12,25 @@ from howsure.cli import common
 
 @common.command
 def mcq(
-    data: Annotated[Path, typer.Argument(help="JSON lines: question, choices, answer_index; image_path, id, group.")],
+    data: Annotated[
+        str,
+        typer.Argument(help="JSON lines: question, choices, answer_index; image_path, id, group.", **common.PLACE),
+    ],
     model: common.ModelOption = "smollm2",
     model_b: Annotated[
         str | None,
         typer.Option("--model-b", help="A second model: both run, one after the other, and are compared."),
     ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            **common.PLACE,
             help="Run folder; an unfinished run in it is taken up. With --model-b the runs lie in its folders a and b. "
-            "Default: runs/mcq-<time>."
+            "Default: runs/mcq-<time>.",
         ),
     ] = None,
     output_json: Annotated[
-        Path | None, typer.Option(help="Write all figures and one result a question into this file.")
+        Path | None, typer.Option(**common.LOCAL, help="Write all figures and one result a question into this file.")
     ] = None,
     prompt: Annotated[
         str | None,
@@ -43,8 +47,11 @@ def mcq(
         bool, typer.Option("--pmi/--no-pmi", help="Score the choices without their question too, for PMI.")
     ] = True,
     image_root: Annotated[
-        Path | None,
-        typer.Option(help="Folder that image paths begin at. Default: that of DATA, then the working directory."),
+        str | None,
+        typer.Option(
+            **common.PLACE,
+            help="Folder that image paths begin at. Default: that of DATA, then the working directory.",
+        ),
     ] = None,
     max_samples: Annotated[int | None, typer.Option(help="Only the first so many questions.")] = None,
     batch_size: Annotated[

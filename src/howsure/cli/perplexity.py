@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,10 +32,11 @@ def perplexity(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            **common.PLACE,
             help="Run folder; an unfinished run in it is taken up. With --model-b the runs lie in its folders a and b. "
-            "Default: runs/perplexity-<time>."
+            "Default: runs/perplexity-<time>.",
         ),
     ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count texts that cannot be read and go on.")] = False,

@@ -12,10 +12,12 @@ from howsure.cli import common
 
 @common.command
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or a folder that holds some.")],
+    runs: Annotated[list[str], typer.Argument(**common.PLACE, help="Run folders, or a folder that holds some.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="The file to write. Default: report.html in the run folder, or here for several runs."),
+        typer.Option(
+            **common.LOCAL, help="The file to write. Default: report.html in the run folder, or here for several runs."
+        ),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     as_json: common.AsJson = False,

@@ -12,7 +12,9 @@ from howsure.cli import common
 
 @common.command
 def runs(
-    folder: Annotated[Path, typer.Argument(help="Where to look; run folders below it are found.")] = Path("runs"),
+    folder: Annotated[
+        str, typer.Argument(**common.PLACE, help="Where to look; run folders below it are found.")
+    ] = "runs",
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -32,7 +34,7 @@ def runs(
     found: list[tuple[Path, Run | str]] = []
     for path in paths:
         try:
-            found.append((path, Run(path)))
+            found.append((path, Run(path, whole=False)))
         except RunError as error:
             found.append((path, str(error)))
     if as_json:

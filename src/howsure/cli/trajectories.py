@@ -21,7 +21,10 @@ def trajectories(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write every turn and run with its scores to this JSON file.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", **common.LOCAL, help="Write every turn and run with its scores to this JSON file."
+        ),
     ] = None,
     detailed: Annotated[bool, typer.Option("--detailed", help="Show one simulation turn by turn.")] = False,
     simulation: Annotated[int, typer.Option(help="Which simulation --detailed shows, from 1.")] = 1,
@@ -67,13 +70,15 @@ def trajectories(
         int, typer.Option(help="Turns that must be left after an alarm for a rescue to be possible.")
     ] = 1,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw failures avoided against interventions into this .svg or .png.")
+        Path | None,
+        typer.Option(**common.LOCAL, help="Draw failures avoided against interventions into this .svg or .png."),
     ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            **common.PLACE,
             help="Run folder; an unfinished run in it is taken up. Default: none, and with --score-with or --distances "
-            "runs/trajectories-<time>."
+            "runs/trajectories-<time>.",
         ),
     ] = None,
     window: Annotated[

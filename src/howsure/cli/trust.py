@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -58,10 +57,11 @@ def run(
         str | None, typer.Option(help="The language instruction L. Default: the world's own mission.")
     ] = None,
     grounding: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            **common.PLACE,
             help="What is known about the place, S: a sentence a line, or a JSON list. Default: what comes with a map "
-            "of `howsure trust maps`, else nothing."
+            "of `howsure trust maps`, else nothing.",
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(help="How many episodes; each begins with the next seed.")] = 1,
@@ -106,7 +106,10 @@ def run(
         bool, typer.Option("--frames/--no-frames", help="Keep every frame, and make a replay of them.")
     ] = True,
     out: Annotated[
-        Path | None, typer.Option(help="Run folder; an unfinished run in it is taken up. Default: runs/trust-<time>.")
+        str | None,
+        typer.Option(
+            **common.PLACE, help="Run folder; an unfinished run in it is taken up. Default: runs/trust-<time>."
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every step with its three answers.")] = False,
     top_logprobs: TopLogprobs = 10,
@@ -253,7 +256,7 @@ class Conversation:
 @app.command()
 @common.command
 def analyse(
-    logs: Annotated[list[Path], typer.Argument(help="steps.csv files, written here or elsewhere.")],
+    logs: Annotated[list[str], typer.Argument(**common.PLACE, help="steps.csv files, written here or elsewhere.")],
     seed: common.Seed = 0,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
@@ -285,16 +288,22 @@ def analyse(
 @common.command
 def coherent(
     world: World,
-    instructions: Annotated[Path, typer.Option(help="Instructions l, one a line.")],
+    instructions: Annotated[str, typer.Option(**common.PLACE, help="Instructions l, one a line.")],
     groundings: Annotated[
-        Path, typer.Option(help="Groundings s: blocks of lines with an empty line between; `-` alone is an empty one.")
+        str,
+        typer.Option(
+            **common.PLACE, help="Groundings s: blocks of lines with an empty line between; `-` alone is an empty one."
+        ),
     ],
     model: common.ModelOption = "smollm2",
     evidence: Evidence = None,
     states: Annotated[int, typer.Option(help="States of the world to ask in, along a shortest way.")] = 5,
     view: View = None,
     out: Annotated[
-        Path | None, typer.Option(help="Run folder; an unfinished run in it is taken up. Default: runs/trust-<time>.")
+        str | None,
+        typer.Option(
+            **common.PLACE, help="Run folder; an unfinished run in it is taken up. Default: runs/trust-<time>."
+        ),
     ] = None,
     top_logprobs: TopLogprobs = 10,
     max_tokens: MaxTokens = None,

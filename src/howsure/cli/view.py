@@ -14,7 +14,10 @@ from howsure.cli import common
 
 @common.command
 def view(
-    folder: Annotated[Path, typer.Argument(help="Where to look; run folders below it are found.")] = Path("runs"),
+    folder: Annotated[
+        Path,
+        typer.Argument(parser=common.local_runs, metavar="PATH", help="Where to look; run folders below it are found."),
+    ] = Path("runs"),
     port: Annotated[
         int | None,
         typer.Option(help="Port; 0: any that is free. Default: 8765, or the next free one.", min=0, max=65535),

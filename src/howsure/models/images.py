@@ -13,10 +13,10 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError, MissingExtra, UnusableImage
+from howsure.storage import local, shown_path
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 SENT_AS_THEY_ARE = {"PNG": "image/png", "JPEG": "image/jpeg"}
@@ -50,9 +50,9 @@ class Picture(NamedTuple):
 
     def read(self) -> bytes:
         """The bytes of the file; raises where it is not what it was."""
-        content = _content(Path(self.path)) if self.content is None else self.content
+        content = _content(self.path, fresh=False) if self.content is None else self.content
         if self.content is None and hashlib.sha256(content).hexdigest() != self.sha256:
-            raise UnusableImage(f"{self.path} has changed since it was checked")
+            raise UnusableImage(f"{shown_path(self.path)} has changed since it was checked")
         return content
 
     def with_content(self) -> Picture:
@@ -90,7 +90,7 @@ def inspect_picture(path: str | os.PathLike[str]) -> Picture:
 
 
 def _inspect(path: str | os.PathLike[str]) -> Picture:
-    content = _content(Path(path))
+    content = _content(os.fspath(path))
     image = _decode(content, os.fspath(path))
     width, height = image.size
     return Picture(os.fspath(path), width, height, hashlib.sha256(content).hexdigest())
@@ -119,11 +119,14 @@ def _no_warnings() -> Iterator[None]:
         yield
 
 
-def _content(path: Path) -> bytes:
+def _content(place: str, *, fresh: bool = True) -> bytes:
+    path = shown_path(place)
     try:
-        with path.open("rb") as file:
+        with local(place, fresh=fresh).open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"image {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if not content:
         raise InputError(f"image {path} is empty, 0 bytes; copy or write it again")
@@ -148,8 +151,9 @@ def _sendable_format(content: bytes, name: str) -> str | None:
 
 
 @contextmanager
-def _opened(content: bytes, name: str) -> Iterator[Any]:
+def _opened(content: bytes, place: str) -> Iterator[Any]:
     """An image whose header was read and is no absurdity; what goes wrong with it is one sentence that names it."""
+    name = shown_path(place)
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError as error:

@@ -34,7 +34,7 @@ from howsure.errors import (
 from howsure.runs.files import Appender, remove_scraps, storage_errors, to_json, write_atomic
 from howsure.runs.records import Identity, LeanSample, Manifest, Sample, Status
 from howsure.runs.stored import InStore, OnDisk, bring_run, find_stored_runs
-from howsure.storage import StoredFolder, address_of, checked, holder, is_address
+from howsure.storage import StoredFolder, address_of, checked, holder, is_address, shown_path
 
 if TYPE_CHECKING:
     import polars
@@ -120,7 +120,9 @@ class RunWriter:
     ) -> None:
         self._there = writing_place(path)
         self.path = self._there.path
-        self._wanted = Manifest(identity=identity, items=items, status="running", started=_now(), source=source)
+        self._wanted = Manifest(
+            identity=identity, items=items, status="running", started=_now(), source=shown_path(source)
+        )
         self._retry_failed = retry_failed
         self._finished = False
 

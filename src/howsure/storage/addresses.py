@@ -7,6 +7,7 @@ what goes into messages, manifests and reports.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ _FLATTENED = re.compile(r"(?P<kind>s3a?|gs|gcs|memory|https?|abfss?|az|adl|hdfs|
 WEB = frozenset({"http", "https"})
 LOCAL = frozenset({"file", "local"})
 BUCKETS = frozenset({"s3", "s3a", "gs", "gcs"})
+LONGEST_SHOWN = 300
 GLOB_SIGNS = re.compile(r"[*?\[]")
 
 
@@ -73,6 +75,20 @@ def secrets_of(address: str) -> list[str]:
     parts = urlsplit(address)
     user = parts.netloc.rpartition("@")[0]
     return [piece for piece in (parts.query, user, *user.split(":"), *parts.query.split("&")) if len(piece) > 3]
+
+
+def find_below(written: str, root: str) -> str:
+    """The address that a path out of data means, from a root's address on. Data is hostile: it may not lead out of
+    there, nor to this machine's files."""
+    base = root.rstrip("/") + "/"
+    rest = written.removeprefix(base) if is_address(written) else written
+    path = posixpath.normpath(rest)
+    if is_address(rest) or path.startswith(("/", "../")) or path in ("..", ".") or "\0" in path:
+        raise InputError(
+            f"the path {written[:LONGEST_SHOWN]!r} leads out of {shown(root)}, which it may not (--image-root names "
+            "the folder that paths begin at)"
+        )
+    return base + path
 
 
 def joined(address: str, name: str) -> str:

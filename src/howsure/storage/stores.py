@@ -90,14 +90,14 @@ def why(error: Exception, address: str) -> str:
         return "the store did not answer in time; try again later"
     if is_one_of(_UNREACHABLE):
         return f"the store cannot be reached («{said}»); check the network and the endpoint"
+    status = getattr(error, "status", None) or getattr(error.__cause__, "status", None)  # of an answer of the web
+    if status in (401, 403):
+        return f"access is denied (status {status}); check the credentials, or ask for a new address"
     if isinstance(error, FileNotFoundError):
         what = "bucket" if "bucket does not exist" in said.lower() else "file or folder"
         return f"there is no such {what}; check the spelling"
     if isinstance(error, PermissionError):
         return f"access is denied («{said}»); check the credentials and what they may do"
-    status = getattr(error, "status", None)
-    if status in (401, 403):
-        return f"access is denied (status {status}); check the credentials, or ask for a new address"
     return f"the store said «{said or type(error).__name__}»"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -17,6 +16,8 @@ from howsure.models.registry import load
 from howsure.runs import Run
 from howsure.runs.files import to_json, write_atomic
 from howsure.runs.folder import MANIFEST, have_report_written
+from howsure.storage import checked, shown_path
+from howsure.storage.writing import at_hand, below, is_there
 
 COMPARISON = "comparison.json"
 PathLike = str | os.PathLike[str]
@@ -109,19 +110,22 @@ def carry_out_all(
     **how: Any,
 ) -> R | Pair:
     """One into `out`; two into its folders `a` and `b`, and compared. The list is emptied on the way."""
-    folder = Path(out)
+    folder = checked(out)
 
     def into(name: str, **more: Any) -> R:
         return carry_out_and_give_back(
-            prepared, lambda one: carry_out(one, out=folder / name, seed=seed, **how, **more)
+            prepared, lambda one: carry_out(one, out=below(folder, name), seed=seed, **how, **more)
         )
 
     if len(prepared) == 1:
         return into("")
-    if (folder / MANIFEST).exists():
-        raise InputError(f"{folder} is the run folder of one model: with --model-b choose another --out")
+    if is_there(below(folder, MANIFEST)):
+        raise InputError(
+            f"{shown_path(os.fspath(folder))} is the run folder of one model: with --model-b choose another --out"
+        )
     first, second = into("a", what=f"{study} a"), into("b", what=f"{study} b")
     comparison = compare(first.run, second.run, seed=seed)
-    write_atomic(folder / COMPARISON, to_json(comparison, indent=2) + b"\n")
-    have_report_written("pair_report", folder, first.run.path, second.run.path)
+    with at_hand(folder) as here:
+        write_atomic(here / COMPARISON, to_json(comparison, indent=2) + b"\n")
+        have_report_written("pair_report", here, first.run.path, second.run.path)
     return Pair(first, second, comparison)

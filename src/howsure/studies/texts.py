@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import gzip
 import hashlib
 import os
 import stat
@@ -25,6 +24,8 @@ import msgspec
 from howsure.errors import InputError, StorageError
 from howsure.runs.files import storage_errors
 from howsure.runs.folder import MANIFEST
+from howsure.storage import checked, is_address, is_file, local, local_folder, shown_path
+from howsure.storage.unpacking import unpacking
 
 PathLike = str | os.PathLike[str]
 
@@ -32,6 +33,7 @@ CHUNK_BYTES = 1 << 20
 STANDARD_INPUT = "-"
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".rst"})
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+WANTED = TEXT_SUFFIXES | JSON_LINES_SUFFIXES
 
 
 def as_paths(texts: PathLike | Sequence[PathLike]) -> list[PathLike]:
@@ -109,9 +111,10 @@ class Texts:
     def _sources(self, path: str) -> list[Source]:
         if path == STANDARD_INPUT:
             return [Source("standard input", self._spool(path, sys.stdin.buffer))]
-        if os.path.isdir(path):
-            return [Source(_name(file), file) for file in _files_of(Path(path))]
-        source = Source(_name(path), Path(path))
+        place = _here(path)
+        if place.is_dir():
+            return [Source(_name(file), file) for file in _files_of(place)]
+        source = Source(_name(place), place)
         if not _is_pipe(path):
             return [source]
         with _reading_errors(source.name), open(path, "rb") as pipe:
@@ -150,7 +153,15 @@ def _as_long_as(document: Document, pieces: Iterable[str]) -> Iterator[str]:
 
 def _name(path: PathLike) -> str:
     """A path as text that can be written; a name on the disk may be no text at all."""
-    return os.fsencode(path).decode("utf-8", errors="backslashreplace")
+    return shown_path(os.fsencode(path).decode("utf-8", errors="backslashreplace"))
+
+
+def _here(path: str) -> Path:
+    """A path as it is; the copy of what lies at an address, of a folder with the texts in it."""
+    given = checked(path)
+    if not is_address(given) or is_file(str(given)):
+        return local(given)
+    return local_folder(str(given), lambda name: _suffix(name) in WANTED or name.rpartition("/")[2] == MANIFEST)
 
 
 def _is_pipe(path: str) -> bool:
@@ -166,13 +177,12 @@ def _suffix(name: str) -> str:
 
 def _files_of(folder: Path) -> list[Path]:
     """The texts in a folder and the folders in it, by name, without hidden ones, run folders and what is no text."""
-    wanted = TEXT_SUFFIXES | JSON_LINES_SUFFIXES
     inside = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     visible = [path for path in inside if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    found = [path for path in visible if _suffix(path.name) in wanted and not (path.parent / MANIFEST).is_file()]
+    found = [path for path in visible if _suffix(path.name) in WANTED and not (path.parent / MANIFEST).is_file()]
     if not found:
         raise InputError(
-            f"{folder} holds no text: looked for {', '.join(sorted(wanted))}, each also with .gz; name other "
+            f"{folder} holds no text: looked for {', '.join(sorted(WANTED))}, each also with .gz; name other "
             "files one by one"
         )
     return found
@@ -185,7 +195,7 @@ def _files_of(folder: Path) -> list[Path]:
 def _opened(source: Source) -> Iterator[IO[bytes]]:
     with _reading_errors(source.name), open(source.path, "rb") as plain:
         zipped = source.name.endswith(".gz")
-        yield gzip.GzipFile(fileobj=plain) if zipped else plain  # type: ignore[misc]
+        yield unpacking(plain, source.name) if zipped else plain
 
 
 @contextlib.contextmanager

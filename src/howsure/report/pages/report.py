@@ -19,7 +19,9 @@ from howsure.report.pages.parts import facts, notice, picks, section, tiles, wor
 from howsure.report.pages.shell import standalone
 from howsure.runs import find_runs
 from howsure.runs.files import write_atomic
-from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY
+from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY, opened
+from howsure.storage import as_copy, shown_path
+from howsure.storage.writing import below, is_there, put_back
 
 NAME = "report.html"
 MOST_BYTES = 6_000_000
@@ -42,7 +44,7 @@ def write_report(folder: RunFolder) -> Path:
 
 def write_report_of(folders: Sequence[RunFolder], out: Path | None = None) -> Path:
     """One report of some runs; by default into the folder of the only one, or here."""
-    path = out or (Path(folders[0]) / NAME if len(folders) == 1 else Path(NAME))
+    path = out or (as_copy(Path(folders[0])) / NAME if len(folders) == 1 else Path(NAME))
     if path.is_dir():
         raise InputError(f"{path} is a folder: name the file, such as {path / NAME}")
     if path.name in (MANIFEST, SAMPLES, SUMMARY, LOCK) and (path.parent / MANIFEST).is_file():
@@ -50,16 +52,17 @@ def write_report_of(folders: Sequence[RunFolder], out: Path | None = None) -> Pa
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; make it first")
     write_atomic(path, report_of(folders).encode("utf-8", "replace"))
+    put_back(path)
     return path
 
 
-def chosen_runs(paths: Sequence[Path]) -> list[Path]:
+def chosen_runs(paths: Sequence[RunFolder]) -> list[Path]:
     """Run folders as they are named, and those within a folder that is none."""
     found: list[Path] = []
     for path in paths:
-        within = [path] if (path / MANIFEST).is_file() else find_runs(path)
+        within = [opened(path)] if is_there(below(path, MANIFEST)) else find_runs(path)
         if not within:
-            raise InputError(f"{path} is no run folder and holds none")
+            raise InputError(f"{shown_path(os.fspath(path))} is no run folder and holds none")
         found += within if len(within) == 1 else sorted(within)
     if len(found) > MOST_RUNS:
         raise InputError(

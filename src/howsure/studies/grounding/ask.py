@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from howsure.evidence import Outcome
 from howsure.measures import click_distances, in_box, in_polygon
 from howsure.models.contract import Answer, Capability, Click, ClickRequest, Failure, Message, Model
 from howsure.runs import Sample
+from howsure.storage import absolute
 from howsure.studies.grounding.answers import compat, parse
 from howsure.studies.grounding.answers.readings import Reading
 from howsure.studies.grounding.frames import FRAMES, Frame, qwen25_seen_size
@@ -232,7 +232,7 @@ def about(item: Item) -> dict[str, Any]:
     return {
         "instruction": item.instruction,
         "labels": {kind: list(values) for kind, values in item.labels.items()},
-        "image_path": os.path.abspath(item.image.path),
+        "image_path": absolute(item.image.path),
         "image_sha256": item.image.sha256,
         "image_size": [item.image.width, item.image.height],
         "target": {"kind": item.target.kind, "coords": list(item.target.coords)},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from howsure.evidence import Outcome, TokenLogprobs
 from howsure.measures import choice_scores, normalised_choices
 from howsure.models.contract import Failure, Message, Model, ScoreItem
 from howsure.runs import Sample
+from howsure.storage import absolute
 from howsure.studies.mcq.data import Item
 
 DEFAULT_PROMPT = "{question}\nAnswer:"
@@ -168,7 +168,7 @@ def _about(item: Item) -> dict[str, Any]:
     }
     if item.image is None:
         return about
-    return about | {"image_path": os.path.abspath(item.image.path), "image_sha256": item.image.sha256}
+    return about | {"image_path": absolute(item.image.path), "image_sha256": item.image.sha256}
 
 
 def _finite(log_likelihood: float) -> float:

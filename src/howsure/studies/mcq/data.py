@@ -13,8 +13,12 @@ import msgspec
 
 from howsure.errors import InputError
 from howsure.models.images import Picture, inspect_pictures
+from howsure.storage import address_of, checked, find_below, is_address, local
 
 MOST_CHOICES = 1000
+Place = Path | str
+"""A folder on this machine, or the address of one."""
+
 LONGEST_SHOWN = 300
 """Characters of a path that an error repeats."""
 
@@ -72,8 +76,9 @@ def read_questions(
     items: list[Item] = []
     problems: dict[int, str] = {}
     names: dict[str, int] = {}
-    lines = _numbered_lines(Path(path))
-    places = _image_places(Path(path), image_root)
+    path = local(path)
+    lines = _numbered_lines(path)
+    places = _image_places(path, image_root)
     while max_samples is None or len(items) < max_samples:
         portion = list(islice(lines, None if max_samples is None else max_samples - len(items)))
         if not portion:
@@ -108,7 +113,7 @@ def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 # -- one line ---------------------------------------------------------------------------------------------------
 
 
-def _rows(portion: list[tuple[int, bytes]], places: list[Path], problems: dict[int, str]) -> list[Row]:
+def _rows(portion: list[tuple[int, bytes]], places: list[Place], problems: dict[int, str]) -> list[Row]:
     rows = []
     for number, line in portion:
         try:
@@ -147,18 +152,27 @@ def _check(question: Question) -> None:
 # -- images -----------------------------------------------------------------------------------------------------
 
 
-def _image_places(path: Path, image_root: str | os.PathLike[str] | None) -> list[Path]:
-    """Where a relative image path may begin: the root that was named, else the file's folder, then the working one."""
+def _image_places(path: Path, image_root: str | os.PathLike[str] | None) -> list[Place]:
+    """Where a relative image path may begin: the root that was named, else the file's folder, then the working one.
+
+    Data that lies in a store has its images there: it names none of this machine.
+    """
     if image_root is None:
-        return [path.parent, Path()]
-    if not Path(image_root).is_dir():
+        home = address_of(path.parent)
+        return [path.parent, Path()] if home is None else [home]
+    root = checked(image_root)
+    if is_address(root):
+        return [str(root)]
+    if not Path(root).is_dir():
         raise InputError(f"--image-root {image_root} is not a folder")
-    return [Path(image_root)]
+    return [Path(root)]
 
 
-def _find_image(image_path: str, places: list[Path]) -> str:
+def _find_image(image_path: str, places: list[Place]) -> str:
     if not image_path.strip():
         raise InputError("image_path is empty; leave the field out where there is no image")
+    if isinstance(places[0], str):
+        return find_below(image_path, places[0])
     tried = list(dict.fromkeys(os.path.join(place, image_path) for place in places))
     for candidate in tried:
         if os.path.isfile(candidate):

@@ -13,6 +13,7 @@ from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model
 from howsure.runs import Engine, Identity, LocalEngine, NoProgress, Progress, Run, RunWriter, Sample
 from howsure.runs.files import storage_errors, write_atomic
+from howsure.storage import shown_path
 from howsure.studies.pairs import check_choice, check_seed, open_models
 from howsure.studies.trust.elicit import Elicitor, Scored, elicitor, usual_evidence
 from howsure.studies.trust.json_places import printable
@@ -202,7 +203,7 @@ def _check_instruction(instruction: str | None) -> None:
 def _check_no_leak(knowledge: Sequence[str], instruction: str | None, source: PathLike | None) -> None:
     leaks = [one for one in knowledge if repeats(one, [instruction])]
     if leaks:
-        where = "the map's own grounding" if source is None else os.fspath(source)
+        where = "the map's own grounding" if source is None else shown_path(os.fspath(source))
         raise InputError(
             f"{where} holds the instruction ({leaks[0]!r}): it would be in the prompt without language too, so take "
             "that sentence out"
@@ -319,6 +320,7 @@ def _play_here(prepared: Prepared, ways: Ways, kept: Sequence[Sample], keeper: _
         if gained is None:
             gained = what_is_known(episode, prepared.model if options["summarise"] else None)
             _keep_gained(folder, number, gained)
+            keeper.writer.keep(_gained_name(number))
         keeper.end(number, options["max_steps"] - episode.steps, episode.frame().read())
         knowledge = gained if options["carry"] else knowledge
 
@@ -343,6 +345,7 @@ def _play_apart(prepared: Prepared, job: Player, engine: Engine, kept: Sequence[
             keeper.keep(step)
         if _gained(folder, number) is None:
             _keep_gained(folder, number, played.gained)
+            keeper.writer.keep(_gained_name(number))
         keeper.end(number, options["max_steps"] - played.step_count, played.end)
     played_apart.close()
 
@@ -351,8 +354,12 @@ def _of(number: int, samples: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.result["episode"] == number]
 
 
+def _gained_name(number: int) -> str:
+    return f"{GROUNDING}/episode-{number}.txt"
+
+
 def _gained_path(folder: Path, number: int) -> Path:
-    return folder / GROUNDING / f"episode-{number}.txt"
+    return folder / _gained_name(number)
 
 
 def _gained(folder: Path, number: int) -> list[str] | None:
@@ -413,8 +420,7 @@ class _Pages:
 
     def put(self, name: str, png: bytes) -> None:
         if self.wanted:
-            with storage_errors(self._path(name)):
-                self._path(name).write_bytes(png)
+            write_atomic(self._path(name), png)  # half a frame would pass for a frame when the run is taken up
 
 
 def _episode_id(number: int) -> str:

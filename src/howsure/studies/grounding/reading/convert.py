@@ -45,7 +45,7 @@ def convert(
     target = Path(to)
     check_new(target)
     how = options(users, image_root, boxes, box_units, parser, skip_bad, max_samples)
-    items, root = find_items(Path(data), how)
+    items, root = find_items(data, how)
     lines = [to_json(flat_record(item, relative(os.fspath(item.image.path), root))) for item in items.items]
     write_atomic(target, b"\n".join(lines) + b"\n")
     return ConvertResult(len(lines), items.skipped, root)

@@ -34,7 +34,14 @@ from howsure.studies.grounding.reading.chat_records import PARSERS, draft_chat
 from howsure.studies.grounding.reading.drafts import Bad, Draft, Order, Origin, Units
 from howsure.studies.grounding.reading.flat_records import draft_flat
 from howsure.studies.grounding.reading.osworld import draft_osworld
-from howsure.studies.grounding.reading.places import REMEDY, LostImage, choose_root, find_image, possible_roots
+from howsure.studies.grounding.reading.places import (
+    REMEDY,
+    LostImage,
+    choose_root,
+    common_root,
+    find_image,
+    possible_roots,
+)
 from howsure.studies.grounding.reading.screenspot import draft_screenspot, is_pro
 from howsure.studies.grounding.reading.sources import (
     CHAT_JSONL,
@@ -44,6 +51,7 @@ from howsure.studies.grounding.reading.sources import (
     SCREENSPOT,
     Source,
     check_users,
+    data_here,
     find_files,
     read_source,
 )
@@ -87,7 +95,7 @@ def read_items(
     """All samples of a file or folder. `boxes` (xywh or xyxy) and `box_units` (pixels, fractions, thousandths) say how
     boxes are written where the data would not tell, or tell wrongly."""
     how = options(users, image_root, boxes, box_units, parser, skip_bad, max_samples)
-    return find_items(Path(data), how).items
+    return find_items(data, how).items
 
 
 def options(
@@ -113,9 +121,10 @@ def _one_of(option: str, given: str | None, known: tuple[Any, ...]) -> Any:
     return given
 
 
-def find_items(data: Path, how: How) -> Found:
-    reader = _Reader(data, how)
-    files = find_files(data, how.users)
+def find_items(data: PathLike, how: How) -> Found:
+    place = data_here(data)
+    reader = _Reader(place, how)
+    files = find_files(place, how.users)
     for path in files:
         reader.read(path)
         if reader.is_full:
@@ -278,7 +287,7 @@ class _Reader:
         if self.first.form in (CHAT_PICKLE, CHAT_JSONL):
             decided["parser"] = self.how.parser
         items = Items(self.items, len(self.bad), fingerprint(self.items), self.first.form, decided)
-        return Found(items, os.path.commonpath(self.roots))
+        return Found(items, common_root(self.roots))
 
     def _list(self) -> str:
         more = f"; and {len(self.bad) - LISTED} more" if len(self.bad) > LISTED else ""

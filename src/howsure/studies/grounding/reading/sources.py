@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError
+from howsure.storage import checked, is_address, is_file, local, local_folder
 from howsure.studies.grounding.reading.chat_records import is_chat
 from howsure.studies.grounding.reading.flat_records import is_flat
 from howsure.studies.grounding.reading.json_entries import BYTE_ORDER_MARK, check_count, read_entries
@@ -77,6 +78,14 @@ def user_of(path: Path) -> int | None:
 # -- which files --------------------------------------------------------------------------------------------------
 
 
+def data_here(data: str | os.PathLike[str]) -> Path:
+    """Data on this machine's disk as it is; the copy of what lies at an address, of a folder with the data files."""
+    given = checked(data)
+    if not is_address(given) or is_file(str(given)):
+        return local(given)
+    return local_folder(str(given), lambda name: name.removeprefix(f"{ANNOTATIONS}/").endswith(SUFFIXES))
+
+
 def find_files(data: Path, users: list[int] | None) -> list[Path]:
     """The files to read, in order: those of the users that are asked for, where files are by users."""
     if not data.exists():
@@ -131,7 +140,7 @@ def _check_once(by_user: list[Path]) -> None:
 def read_source(path: Path) -> Source:
     content = _content(path)
     start = content.removeprefix(BYTE_ORDER_MARK).lstrip()[:1]
-    name = readable(os.fspath(path))
+    name = readable(str(path))
     if not start:
         raise InputError(f"{name} is empty; {FORMS} are known")
     if start in (b"[", b"{"):
