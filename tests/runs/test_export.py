@@ -314,7 +314,8 @@ def test_it_reads_back_as_it_was(tmp_path: Path, samples: list[tuple[dict[str, A
     columns = [[told(value) for value in column.to_pylist()] for column in table.columns]
     path = str(folder / "x.parquet")
     assert [[told(value) for value in one.to_list()] for one in polars.read_parquet(path)] == columns
-    rows = duckdb.execute("SELECT * FROM read_parquet(?)", [path]).fetchall()
+    with duckdb.connect() as connection:
+        rows = connection.execute("SELECT * FROM read_parquet(?)", [path]).fetchall()
     assert [[told(value) for value in column] for column in zip(*rows, strict=True)] == (columns if rows else [])
 
 
