@@ -127,7 +127,7 @@ def _simulation(draw: random.Random, number: int) -> dict[str, Any]:
 
 
 def _message(draw: random.Random, turn: int) -> dict[str, Any]:
-    tokens = [_token(draw) for _ in range(80)]
+    tokens = [make_token(draw) for _ in range(80)]
     text = "".join(token["token"] for token in tokens)
     choice = {"index": 0, "message": {"content": text}, "logprobs": {"content": tokens, "refusal": None}}
     return {
@@ -140,7 +140,7 @@ def _message(draw: random.Random, turn: int) -> dict[str, Any]:
     }
 
 
-def _token(draw: random.Random) -> dict[str, Any]:
+def make_token(draw: random.Random) -> dict[str, Any]:
     logprob = -draw.expovariate(3.0)
     alternatives = [_entry(draw, logprob - 3.0 * draw.random()) for _ in range(5)]
     return _entry(draw, logprob) | {"top_logprobs": alternatives}

@@ -57,7 +57,7 @@ class ProcessEngine:
                 pool.shutdown(wait=True, cancel_futures=True)
                 yield from _one_by_one(job, under_way)
             finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(wait=whole, cancel_futures=True)
 
     def _in_order(self, pool: ProcessPoolExecutor, under_way: deque[_Sent], waiting: Iterator[Any]) -> Iterator[Any]:
         """What comes of all pieces; should a process end, those still under way are left where they are."""

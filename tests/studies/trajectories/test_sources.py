@@ -232,7 +232,7 @@ def test_a_changed_index_of_a_set_is_read_anew_and_makes_another_run(tmp_path: P
     assert digests[0] != digests[1]
 
 
-@pytest.mark.parametrize("bytes_at_once", [1, 10_000_000], ids=["one by one", "together"])
+@pytest.mark.parametrize("bytes_at_once", [1, 2_500], ids=["one by one", "together"])
 def test_a_file_that_ends_every_process_that_reads_it_is_named_and_the_others_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_at_once: int
 ) -> None:

@@ -12,10 +12,11 @@ Comes out  every turn and run with its scores, coverage of each; scores against 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from howsure.models.contract import Model
-from howsure.runs import Engine, Progress
+from howsure.runs import Engine, Progress, engine_at_hand
 from howsure.studies.texts import as_paths
 from howsure.studies.trajectories.intervention import Policy
 from howsure.studies.trajectories.judge import USUAL, Judging
@@ -40,7 +41,7 @@ def trajectories(
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
-    engine: Engine | None = None,
+    engine: str | Engine | None = None,
     **model_options: Any,
 ) -> Result:
     """Read logs of agents and users, score every turn, and set the scores against what came of the runs.
@@ -52,19 +53,23 @@ def trajectories(
     and where the model works (docs/scale.md); without one, files are read by `jobs` processes of this machine.
     `model_options` (see `ModelOptions`) are for a model given by name.
     """
-    prepared = prepare(
-        as_paths(results),
-        score_with=score_with,
-        distances=distances,
-        tokens=tokens,
-        window=window,
-        stride=stride,
-        jobs=jobs,
-        for_a_run=out is not None,
-        engine=engine,
-        **model_options,
-    )
-    try:
+    with (
+        engine_at_hand(engine) as doer,
+        closing(
+            prepare(
+                as_paths(results),
+                score_with=score_with,
+                distances=distances,
+                tokens=tokens,
+                window=window,
+                stride=stride,
+                jobs=jobs,
+                for_a_run=out is not None,
+                engine=doer,
+                **model_options,
+            )
+        ) as prepared,
+    ):
         return carry_out(
             prepared,
             judging=judging,
@@ -73,7 +78,5 @@ def trajectories(
             seed=seed,
             retry_failed=retry_failed,
             progress=progress,
-            engine=engine,
+            engine=doer,
         )
-    finally:
-        prepared.close()

@@ -192,21 +192,21 @@ def read_sources(
     Without an engine, `jobs` is how many processes of this machine read; None means all cores where the files are
     large enough to be worth it.
     """
-    files = [Found(source, size_of(source.path)) for source in sources]
+    pieces = list(handed_out(sources))
     reader = Reader(with_tokens=with_tokens, with_digests=with_digests, with_words=with_words)
-    doer = engine if engine is not None and engine.name != LocalEngine.name else ProcessEngine(_jobs(files, jobs))
-    for readings in doer.run(reader, _together(files)):
+    doer = engine if engine is not None and engine.name != LocalEngine.name else ProcessEngine(_jobs(pieces, jobs))
+    for readings in doer.run(reader, pieces):
         for reading in readings:
             yield reader.read(Found(reading.source)) if reading.unseen else reading  # seen from here, as it was named
 
 
-def _together(files: Iterable[Found]) -> Iterator[Files]:
+def handed_out(sources: Iterable[Source]) -> Iterator[Files]:
     """Neighbours that one worker reads in one go."""
     some: list[Found] = []
     count = 0
-    for file in files:
-        some.append(file)
-        count += UNKNOWN_BYTES if file.byte_count is None else file.byte_count
+    for source in sources:
+        some.append(Found(source, size_of(source.path)))
+        count += UNKNOWN_BYTES if some[-1].byte_count is None else some[-1].byte_count
         if count >= BYTES_AT_ONCE:
             yield tuple(some)
             some, count = [], 0
@@ -214,14 +214,13 @@ def _together(files: Iterable[Found]) -> Iterator[Files]:
         yield tuple(some)
 
 
-def _jobs(files: Sequence[Found], jobs: int | None) -> int:
-    if jobs is not None:
-        if jobs < 1:
-            raise InputError(f"--jobs must be at least 1, not {jobs}")
-        return max(1, min(jobs, len(files)))
+def _jobs(pieces: Sequence[Files], jobs: int | None) -> int:
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs must be at least 1, not {jobs}")
+    files = [file for piece in pieces for file in piece]
     far = any(isinstance(file.source.path, str) for file in files)
     large = far or sum(file.byte_count or 0 for file in files) >= SPREAD_FROM_BYTES
-    return max(1, min(usable_cores(), len(files))) if large else 1
+    return max(1, min(jobs or (usable_cores() if large else 1), len(pieces)))
 
 
 def _bytes_of(place: Place) -> bytes:
