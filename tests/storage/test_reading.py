@@ -1,0 +1,195 @@
+"""Files at addresses: fetched whole or refused in a sentence."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howsure.errors import InputError, MissingExtra
+from howsure.storage import Copy, address_of, as_copy, listing, local, local_folder, read_bytes, shown_path
+from howsure.storage.stores import filesystem
+from storage.s3_server import S3Server
+
+
+def put(address: str, content: bytes) -> str:
+    filesystem(address).pipe_file(address, content)
+    return address
+
+
+def test_a_file_is_read_whole(store: str) -> None:
+    content = os.urandom(5_000_000)
+    assert read_bytes(put(f"{store}/d/a.bin", content)) == content
+
+
+def test_files_are_listed_in_order(store: str) -> None:
+    for name in ("d/b.json", "d/a.json", "d/e/c.json", "d/x.txt"):
+        put(f"{store}/{name}", b"x")
+    assert listing(f"{store}/d") == [f"{store}/d/{name}" for name in ("a.json", "b.json", "e/c.json", "x.txt")]
+    assert listing(f"{store}/d/*.json") == [f"{store}/d/a.json", f"{store}/d/b.json"]
+    assert listing(f"{store}/**/*.json")[-1] == f"{store}/d/e/c.json"
+    assert listing(f"{store}/d/x.txt") == [f"{store}/d/x.txt"]
+    with pytest.raises(InputError, match="holds no file"):
+        listing(f"{store}/nothing/*.json")
+
+
+def test_what_is_not_there_is_said(bucket: str) -> None:
+    with pytest.raises(InputError, match="/none cannot be read: there is no such file"):
+        read_bytes(f"{bucket}/none")
+    with pytest.raises(InputError, match="there is no such bucket"):
+        read_bytes("s3://no-such-bucket/none")
+
+
+def test_a_file_too_large_is_refused(store: str) -> None:
+    with pytest.raises(InputError, match="larger than 10 bytes"):
+        read_bytes(put(f"{store}/a", b"x" * 11), most_bytes=10)
+
+
+@pytest.mark.parametrize(("status", "words"), [(403, "access is denied"), (500, "InternalError|Internal")])
+def test_a_store_that_refuses(bucket: str, s3: S3Server, status: int, words: str) -> None:
+    put(f"{bucket}/a", b"x")
+    s3.fault = lambda method, path: status
+    with pytest.raises(InputError, match=words):
+        read_bytes(f"{bucket}/a")
+
+
+def test_a_store_that_is_not_there(bucket: str, s3: S3Server) -> None:
+    s3.stop()
+    try:
+        with pytest.raises(InputError, match="cannot be reached"):
+            read_bytes(f"{bucket}/a")
+    finally:
+        s3.start()
+
+
+@pytest.mark.parametrize(
+    ("address", "package", "extra"),
+    [("s3://b/x", "s3fs", "s3"), ("gs://b/x", "gcsfs", "gcs"), ("memory://x", "fsspec", "store")],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    address: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    importlib.import_module("fsspec.registry")
+    registered = sys.modules["fsspec.registry"]._registry  # type: ignore[attr-defined]
+    monkeypatch.delitem(registered, "s3", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=rf"needs the package '{package}'.*howsure\[{extra}\]"):
+        filesystem(address)
+
+
+# -- copies ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_copy_opens_here_and_is_called_by_its_address(store: str) -> None:
+    path = local(put(f"{store}/d/a.txt", b"hello"))
+    assert path.read_bytes() == b"hello"
+    assert str(path) == f"{path}" == f"{store}/d/a.txt"
+    assert str(path.parent / "b.txt") == f"{store}/d/b.txt"
+    assert os.path.isfile(path)
+    assert shown_path(os.fspath(path)) == address_of(path) == str(path)
+    plain = Path(os.fspath(path))
+    assert str(plain).startswith("/")
+    assert str(as_copy(plain)) == str(path)
+
+
+def test_a_copy_is_fetched_again_when_the_file_has_changed(store: str, s3: S3Server) -> None:
+    address = put(f"{store}/a.txt", b"one")
+    assert local(address).read_bytes() == local(address).read_bytes() == b"one"
+    put(address, b"two!")
+    assert local(address, fresh=False).read_bytes() == b"one"
+    assert local(address).read_bytes() == b"two!"
+    gets = len([one for one in s3.log if one[0] == "GET"])
+    assert local(address).read_bytes() == b"two!"
+    assert len([one for one in s3.log if one[0] == "GET"]) == gets
+
+
+def test_a_folder_has_copies_of_what_is_wanted(store: str) -> None:
+    for name in ("a.txt", "e/b.txt", "c.bin"):
+        put(f"{store}/d/{name}", name.encode())
+    folder = local_folder(f"{store}/d", lambda name: name.endswith(".txt"))
+    assert isinstance(folder, Copy)
+    assert sorted(str(path) for path in folder.rglob("*.*")) == [f"{store}/d/a.txt", f"{store}/d/e/b.txt"]
+
+
+@pytest.mark.parametrize("end", ["killed", "ended"])
+def test_copies_go_away_with_their_process(tmp_path: Path, end: str) -> None:
+    code = (
+        "import os, sys; from howsure.storage import local; from howsure.storage.stores import filesystem\n"
+        "filesystem('memory://x').pipe_file('memory://x/a', b'1'); local('memory://x/a')\n"
+        "os.kill(os.getpid(), 9) if sys.argv[1] == 'killed' else None"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code, end], env=environment, check=False)
+    assert len(list(tmp_path.iterdir())) == (1 if end == "killed" else 0)
+    subprocess.run([sys.executable, "-c", code, "ended"], env=environment, check=True)
+    assert not list(tmp_path.iterdir())
+
+
+# -- the web --------------------------------------------------------------------------------------------------------
+
+
+class Website(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self) -> None:
+        self._answer(False)
+
+    def do_GET(self) -> None:
+        self._answer(True)
+
+    def _answer(self, body: bool) -> None:
+        if self.path.startswith("/secret"):
+            self.send_error(403)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", "10")
+        self.end_headers()
+        if body:
+            self.wfile.write(b"0123456789" if self.path.startswith("/whole") else b"01234")
+            if not self.path.startswith("/whole"):
+                self.close_connection = True
+
+    def log_message(self, *args: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def website() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Website)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_file_of_the_web_is_fetched(website: str) -> None:
+    path = local(f"{website}/whole.txt?signature=wonderful")
+    assert path.read_bytes() == b"0123456789"
+    assert str(path) == f"{website}/whole.txt"
+
+
+def test_one_that_breaks_off_is_not_used(website: str) -> None:
+    with pytest.raises(InputError) as error:
+        local(f"{website}/torn.txt?signature=wonderful")
+    assert "wonderful" not in str(error.value)
+    assert str(error.value).startswith(f"{website}/torn.txt ")
+
+
+def test_one_that_may_not_be_read(website: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_bytes(f"{website}/secret?signature=wonderful")
+    assert "access is denied (status 403)" in str(error.value)
+    assert "wonderful" not in str(error.value)
+
+
+def test_the_web_has_no_folders(website: str) -> None:
+    with pytest.raises(InputError, match="no single file"):
+        listing(f"{website}/d/")
