@@ -49,11 +49,15 @@ def runs(
 
 
 def _row(path: Path, run: object) -> dict[str, object]:
+    from howsure.errors import RunDamaged
     from howsure.runs import Run
 
     if not isinstance(run, Run):
         return {"path": str(path), "status": "damaged", "error": run}
-    manifest, summary = run.manifest, run.summary
+    try:
+        manifest, summary = run.manifest, run.summary
+    except RunDamaged as error:
+        return {"path": str(path), "status": "damaged", "error": str(error)}
     return {
         "path": str(path),
         "study": manifest.identity.study,

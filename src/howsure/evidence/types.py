@@ -297,7 +297,7 @@ class _DistributionRecord(msgspec.Struct):
 def _decode(data: Mapping[str, Any], kind: Any, what: str) -> Any:
     try:
         return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError, OverflowError) as error:
         raise EvidenceError(f"{what}: {error}") from error
 
 

@@ -179,7 +179,7 @@ class ServerScorer:
         reply = await self.client.ask(send, self.client.counters.calls)
         try:
             told = msgspec.convert(None if reply.fault else reply.body, _Names)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, UnicodeEncodeError):
             return None
         same = [str(token_id) for token_id in told.tokens][1:] == list(tokens.keys)[1:]
         return align(utf8(text), told.token_strs, way.leading) if same else None

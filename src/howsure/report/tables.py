@@ -11,6 +11,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from howsure.errors import HowsureError
+from howsure.report.pages.contract import CANNOT
 from howsure.report.text import figure, printable, short_figure, shortened, value_with_interval
 from howsure.runs import Run, Sample
 
@@ -69,18 +71,27 @@ def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None
             table.add_row(Text(str(path)), "—", "—", "damaged", "—", Text(run), "—")
             continue
         manifest = run.manifest
-        figures = (run.summary or {}).get("headline", [])[:SHOWN_FIGURES]
-        headline = ", ".join(short_figure(entry) for entry in figures)
         table.add_row(
             Text(str(path)),
-            manifest.identity.study,
-            Text(printable(str(manifest.identity.model.get("name")), one_line=True)),
+            _whole(manifest.identity.study),
+            _whole(manifest.identity.model.get("name")),
             run.status,
             str(manifest.items),
-            Text(headline or "—"),
-            manifest.started[:16].replace("T", " "),
+            _whole(_headline(run) or "—"),
+            _whole(manifest.started[:16].replace("T", " ")),
         )
     console.print(table)
+
+
+def _headline(run: Run) -> str:
+    """The first figures; a sentence where summary.json, which may come from anywhere, does not hold them."""
+    try:
+        figures = (run.summary or {}).get("headline", [])[:SHOWN_FIGURES]
+        return ", ".join(short_figure(entry) for entry in figures)
+    except HowsureError as error:
+        return str(error)
+    except CANNOT as error:
+        return f"summary.json does not hold what it should: {type(error).__name__}"
 
 
 def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], folder: Path) -> None:
