@@ -147,10 +147,13 @@ class Workshop:
         arguments = ["trust", "run", "home", "--model", self.hf, "--episodes", "2", "--max-steps", "4"]
         return Case("trust", [*arguments, "--quiet", "--json"])
 
+    @property
+    def screens(self) -> Path:
+        return self.make("screens", _screens)
+
     def grounding(self) -> Case:
-        data = self.make("screens", _screens)
         model = self.built("clicker")
-        arguments = ["grounding", "run", str(data), "--model", f"hf:{model}", "--batch-size", "2"]
+        arguments = ["grounding", "run", str(self.screens), "--model", f"hf:{model}", "--batch-size", "2"]
         return Case("grounding", [*arguments, "--max-new-tokens", "24", "--quiet", "--json"])
 
 

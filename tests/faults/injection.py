@@ -20,7 +20,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 Fault = dict[str, Any]
@@ -31,14 +31,31 @@ def install(fault: Fault) -> None:
     for place, value in fault.get("set", {}).items():
         module, _, name = place.rpartition(".")
         setattr(importlib.import_module(module), name, value)
+    if "server_patience" in fault:
+        from howsure.models.openai_server import OpenAIServer
+
+        OpenAIServer.__init__.__kwdefaults__.update(fault["server_patience"])
+    if "starts_with" in fault:
+        wait_for(fault["starts_with"])
     if "largest_file_bytes" in fault:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is printed is no part of this
         resource.setrlimit(resource.RLIMIT_FSIZE, (fault["largest_file_bytes"], resource.RLIM_INFINITY))
     if fault.get("without_privileges"):
         drop_privileges()
     if "clock_seed" in fault:
-        confuse_clock(fault["clock_seed"])
+        rng = random.Random(fault["clock_seed"])
+        tell_time(itertools.accumulate(rng.uniform(-86_400, 43_200) for _ in itertools.count()))
+    if fault.get("clock_stands_still"):
+        tell_time(itertools.repeat(0.0), began_s=1.7e9)
     if "below" in fault:
         Moments(fault).install()
+
+
+def wait_for(path: str) -> None:
+    """Go on at the instant when the file is there, as everybody does who waits for it."""
+    until = time.monotonic() + 60
+    while not os.path.exists(path) and time.monotonic() < until:
+        time.sleep(0.0005)
 
 
 # -- the disk -----------------------------------------------------------------------------------------------------
@@ -51,13 +68,15 @@ REFUSED = ("write", "pwrite", "mkdir", "fsync")
 
 
 class Moments:
-    """Counts moments, and at one of them kills this process; or lets nothing be written from one of them on."""
+    """Counts moments, and at one of them kills this process; or lets nothing be written from one of them on; or takes
+    its time at each."""
 
     def __init__(self, fault: Fault) -> None:
         self.below = os.path.realpath(fault["below"])
         self.kill_at: int | None = fault.get("kill_at")
         self.full_from: int | None = fault.get("full_from")
         self.count_into: str | None = fault.get("count_into")
+        self.pause_s: float = fault.get("pause_s", 0.0)
         self.count = 0
 
     def install(self) -> None:
@@ -69,6 +88,8 @@ class Moments:
     def moment(self, what: str, half: Callable[[], Any] | None = None) -> None:
         """One has come; `half` is what is done before the end where this is the middle of a write."""
         self.count += 1
+        if self.pause_s:
+            time.sleep(self.pause_s)
         if self.count == self.kill_at:
             if half is not None:
                 half()
@@ -139,22 +160,21 @@ def drop_privileges() -> None:
 # -- the clock ----------------------------------------------------------------------------------------------------
 
 
-def confuse_clock(seed: int) -> None:
-    """From now on the time of day goes backwards more often than forwards, by up to a day; the monotonic clock goes on.
+def tell_time(offsets_s: Iterator[float], began_s: float | None = None) -> None:
+    """From now on howsure and `time.time` are told a time of day that is wrong by these offsets, one after the other,
+    or that always is the same one; the monotonic clock goes on. It is what a machine sees whose clock is set."""
+    real_time, RealDatetime = time.time, datetime.datetime
 
-    It is what a machine sees whose clock is set while it works. howsure's own modules and the standard library's
-    `time.time` are told the wrong time.
-    """
-    rng, real_time, RealDatetime = random.Random(seed), time.time, datetime.datetime
-    offsets_s = itertools.accumulate(rng.uniform(-86_400, 43_200) for _ in itertools.count())
+    def now_s() -> float:
+        return (real_time() if began_s is None else began_s) + next(offsets_s)
 
-    class Confused(RealDatetime):
+    class Told(RealDatetime):
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
-            return RealDatetime.fromtimestamp(real_time() + next(offsets_s), tz)
+            return RealDatetime.fromtimestamp(now_s(), tz)
 
-    time.time = lambda: real_time() + next(offsets_s)
+    time.time = now_s
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "howsure" and getattr(module, "datetime", None) is RealDatetime:
-            module.datetime = Confused  # type: ignore[attr-defined]
-    datetime.datetime = Confused  # type: ignore[misc]
+            module.datetime = Told  # type: ignore[attr-defined]
+    datetime.datetime = Told  # type: ignore[misc]

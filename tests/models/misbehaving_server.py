@@ -7,9 +7,14 @@ come, and the last one stays; `by_prompt` instead chooses by the prompt or the l
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import random
+import socket
+import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -192,3 +197,84 @@ def delayed(seconds: float, then: Behaviour) -> Behaviour:
         then(connection)
 
     return behave
+
+
+def reset() -> Behaviour:
+    """Break the connection off in the hardest way: whatever is under way is lost, and the client is told so."""
+
+    def behave(connection: Connection) -> None:
+        connection.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.connection.close()
+
+    return behave
+
+
+def cut_off(body: Any) -> Behaviour:
+    """The first half of a good answer, and then nothing."""
+    content = json.dumps(body).encode()
+
+    def behave(connection: Connection) -> None:
+        connection.head(200, len(content))
+        connection.wfile.write(content[: len(content) // 2])
+
+    return behave
+
+
+def without_numbers(body: Any) -> Any:
+    """The answer with NaN for every log-probability."""
+    if isinstance(body, dict):
+        return {name: float("nan") if name == "logprob" else without_numbers(part) for name, part in body.items()}
+    return [without_numbers(part) for part in body] if isinstance(body, list) else body
+
+
+WAYS_THAT_PASS: dict[str, Callable[[Any], Behaviour]] = {
+    "500": lambda body: error(500, "something broke"),
+    "503": lambda body: error(503, "overloaded, come back later"),
+    "429": lambda body: error(429, "too many requests"),
+    "429 with a wait": lambda body: error(429, "too many requests", retry_after="0.02"),
+    "reset": lambda body: reset(),
+    "hangs": lambda body: silent(),
+    "cut off": cut_off,
+    "broken JSON": lambda body: raw(json.dumps(body).encode()[:-7]),
+    "a page": lambda body: raw(b"<html><body>Bad gateway</body></html>", content_type="text/html"),
+}
+"""Ways to fail that the next attempt may well not meet."""
+
+WAYS_THAT_STAY: dict[str, Callable[[Any], Behaviour]] = {
+    "no choices": lambda body: answer(body | {"choices": []}),
+    "other fields": lambda body: answer({"object": "list", "data": [1, 2, 3]}),
+}
+"""Ways to fail that are answers, in form, and so are not asked again."""
+
+NO_NUMBERS: dict[str, Callable[[Any], Behaviour]] = {"NaN": lambda body: answer(without_numbers(body))}
+
+
+class Unreliable(MisbehavingServer):
+    """Gives good answers but for a share of all attempts, which fail in one of many ways.
+
+    The seed decides which. An attempt is known by its request and by how often that was made before, so that the order
+    does not matter in which requests happen to come in.
+    """
+
+    def __init__(self, good: Callable[[dict[str, Any]], Any], ways: dict[str, Callable[[Any], Behaviour]]) -> None:
+        super().__init__()
+        self.good, self.ways = good, ways
+        self.share, self.seed = 0.0, 0
+        self.attempts: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+
+    def disturb(self, share: float, seed: int = 0) -> None:
+        self.share, self.seed = share, seed
+        self.attempts.clear()
+        self.failed.clear()
+
+    def record(self, request: Request) -> Behaviour:
+        key = hashlib.sha256(json.dumps([request.path, request.body], sort_keys=True).encode()).hexdigest()
+        with self._lock:
+            self.attempts[key] += 1
+            draw = random.Random(f"{self.seed}/{key}/{self.attempts[key]}")
+            if draw.random() >= self.share:
+                return answer(self.good(request.body))
+            way = draw.choice(sorted(self.ways))
+            self.failed[way] += 1
+        return self.ways[way](self.good(request.body))
