@@ -20,13 +20,25 @@ from howsure.studies.trajectories.document import preview
 from howsure.studies.trajectories.turns import Said, Trajectory
 
 MEMORY_BYTES = 256_000_000
+_PACKED, _PICKLED = b"m", b"p"
+
 OPENING_CHARACTERS = 1000
 """What is kept of an opening among the figures; all of it is the first thing that the user said."""
 
 
 def words_of(trajectory: Trajectory) -> bytes:
-    """All that was said, as bytes for the shelf."""
-    return pickle.dumps((trajectory.opening, [(one.role, one.text, one.turn) for one in trajectory.said]), 5)
+    """All that was said, as bytes for the shelf; how many they are depends on nothing but what was said."""
+    words = (trajectory.opening, [(one.role, one.text, one.turn) for one in trajectory.said])
+    try:
+        return _PACKED + msgspec.msgpack.encode(words)
+    except UnicodeEncodeError:  # half a character, which only Python takes for text
+        return _PICKLED + pickle.dumps(words, 5)
+
+
+def _said(words: bytes) -> tuple[str | None, list[tuple[str, str, int | None]]]:
+    load = msgspec.msgpack.decode if words[:1] == _PACKED else pickle.loads  # nobody but `words_of` wrote it
+    opening, said = load(words[1:])
+    return opening, said
 
 
 def shorten(trajectory: Trajectory) -> None:
@@ -60,11 +72,14 @@ class Shelf:
                 "set TMPDIR to a folder on a larger disk"
             ) from error
 
+    def byte_count(self, number: int) -> int:
+        """What the words of a trajectory take; 0 where nobody wanted them."""
+        return self._ends[number + 1] - self._ends[number] if number < len(self) else 0
+
     def whole(self, number: int, trajectory: Trajectory) -> Trajectory:
         """A trajectory of its own, with its words again; nothing that happens to it happens to the one given."""
-        begin, end = self._ends[number], self._ends[number + 1]
-        self._file.seek(begin)
-        opening, said = pickle.loads(self._file.read(end - begin))  # nobody but `words_of` wrote it
+        self._file.seek(self._ends[number])
+        opening, said = _said(self._file.read(self.byte_count(number)))
         turns = [msgspec.structs.replace(turn) for turn in trajectory.turns]
         return msgspec.structs.replace(
             trajectory, turns=turns, opening=opening, said=[Said(role, text, turn) for role, text, turn in said]

@@ -38,6 +38,10 @@ RUNS_AT_ONCE = 64
 """The same for work that is not counted in tokens, and how many conversations are looked at together to be counted."""
 
 
+WORDS_AT_ONCE_BYTES = 4_000_000
+"""And for words, which are held while their batch is worked on."""
+
+
 class Prepared(NamedTuple):
     """Everything that is known before a model is loaded."""
 
@@ -286,10 +290,12 @@ def _identity(prepared: Prepared, seed: int) -> Identity:
 
 def _batches(prepared: Prepared) -> list[tuple[int, ...]]:
     """Neighbours that are worked on together: a pure function of the logs and the options."""
-    sizes = [1.0 / RUNS_AT_ONCE] * len(prepared.trajectories)
+    count = len(prepared.trajectories)
+    sizes = [max(1.0 / RUNS_AT_ONCE, prepared.shelf.byte_count(i) / WORDS_AT_ONCE_BYTES) for i in range(count)]
     if prepared.model is not None and (chosen := prepared.to_read()):
         for i, cost in zip(chosen, prepared.reading_costs(chosen), strict=True):
-            sizes[i] = 0.0 if isinstance(cost, Failure) else cost.tokens_run / TOKENS_AT_ONCE
+            tokens = 0 if isinstance(cost, Failure) else cost.tokens_run
+            sizes[i] = max(tokens / TOKENS_AT_ONCE, prepared.shelf.byte_count(i) / WORDS_AT_ONCE_BYTES)
     batches: list[tuple[int, ...]] = []
     batch: list[int] = []
     full = 0.0
