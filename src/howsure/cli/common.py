@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
+import itertools
 import os
 import sys
 import traceback
@@ -55,9 +57,9 @@ Workers = Annotated[
 ]
 GpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: 1, or a part such as 0.5. Default: 0.")]
 CpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: cores for each worker. Default: 1.")]
-PLACE: dict[str, Any] = {"parser": lambda value: place(value), "metavar": "PATH"}
-"""Of an option or argument that takes a path of this machine or an address, such as s3://bucket/runs/first."""
-LOCAL: dict[str, Any] = {"parser": lambda value: local_file(value), "metavar": "PATH"}
+PLACE: dict[str, Any] = {"parser": lambda value: place(value), "metavar": "<path>"}
+"""Of an option that takes a path of this machine or an address, such as s3://bucket/runs/first."""
+LOCAL: dict[str, Any] = {"parser": lambda value: local_file(value), "metavar": "<path>"}
 """Of one that takes a path of this machine only."""
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what it would take (items, model calls, tokens) and stop.")
@@ -196,5 +198,14 @@ def run_folder(out: str | None, study: str, quiet: bool) -> str:
 
 
 def new_run_folder(study: str) -> Path:
-    """Where a run goes when the user named no folder."""
-    return Path("runs") / f"{study}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    """Where a run goes when the user named no folder: one of its own, though two may begin in the same second, and a
+    time of day comes again when clocks are set back."""
+    from howsure.runs.files import storage_errors
+
+    name = f"{study}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    for number in itertools.count(1):
+        folder = Path("runs") / (name if number == 1 else f"{name}-{number}")
+        with storage_errors(folder), contextlib.suppress(FileExistsError):
+            folder.mkdir(parents=True)
+            break
+    return folder

@@ -230,7 +230,9 @@ class RunWriter:
     def _set_status(self, status: Status, error: str | None = None) -> None:
         if status == "finished" and self.manifest.status == "finished" and self.manifest.ended:
             return
-        self.manifest.status, self.manifest.error, self.manifest.ended = status, error, _now()
+        # A clock may have been set back meanwhile, and no run ends before it began.
+        self.manifest.status, self.manifest.error = status, error
+        self.manifest.ended = max(_now(), self.manifest.started)
         write_atomic(self.path / MANIFEST, _manifest_json(self.manifest))
         self._there.put(MANIFEST)
 

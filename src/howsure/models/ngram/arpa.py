@@ -14,6 +14,7 @@ probability of zero, as SRILM writes it.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import re
@@ -29,6 +30,7 @@ from howsure.errors import InputError
 from howsure.models.ngram.table import Level, NgramTable
 from howsure.models.ngram.vocabulary import SPECIAL, UNKNOWN, Ids, Vocabulary
 from howsure.models.words import is_space
+from howsure.storage.unpacking import unpacked
 
 PathLike = str | os.PathLike[str]
 
@@ -69,21 +71,47 @@ def arpa_lines(table: NgramTable) -> Iterator[bytes]:
 
 
 def write_arpa(table: NgramTable, path: PathLike) -> None:
-    """The whole model as one file; half of it never stands there under this name."""
+    """The whole model as one file; half of it never stands there under this name. Equal models are equal files."""
     target = Path(path)
     scratch = target.with_name(f".{target.name}.part")
-    try:
-        with _open_to_write(scratch, zipped=target.suffix == ".gz") as file:
+    with _held(scratch, target) as raw:
+        zipped = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if target.suffix == ".gz" else None
+        with zipped or contextlib.nullcontext(raw) as file:
             for block in arpa_lines(table):
                 file.write(block)
+        raw.flush()
+        os.fsync(raw.fileno())
+        if os.name != "nt":
+            os.replace(scratch, target)
+    if os.name == "nt":  # where nothing can be renamed that is open
         os.replace(scratch, target)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
 
 
-def _open_to_write(path: Path, *, zipped: bool) -> IO[bytes]:
-    return gzip.open(path, "wb") if zipped else path.open("wb")  # type: ignore[return-value]
+@contextlib.contextmanager
+def _held(path: Path, target: Path) -> Iterator[IO[bytes]]:
+    """An empty file that nobody else writes meanwhile; it is taken away where the work does not get to its end."""
+    with path.open("ab") as file:
+        if not _is_ours(file, path):
+            raise InputError(f"{target} is being written by another process: wait for it, or name another --out")
+        try:
+            file.truncate(0)
+            yield file
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _is_ours(file: IO[bytes], path: Path) -> bool:
+    """Whether the lock on a file could be had, and the file is still the one of that name."""
+    if os.name == "nt":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False
 
 
 def _section(level: Level, texts: list[str], longest: bool) -> bytes:
@@ -144,7 +172,7 @@ def _content(path: Path) -> bytes:
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
+            data = unpacked(data, os.fspath(path))
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(
