@@ -201,7 +201,7 @@ def _at_address(address: str) -> tuple[list[Source], list[Problem]]:
     ours = {folder for folder, names in folders.items() if {MANIFEST, SAMPLES} <= names}
     sources: list[Source] = []
     problems: list[Problem] = []
-    for folder in sorted(folders):
+    for folder in sorted(folders, key=lambda one: one.split("/")):  # as a walk through folders meets them
         if _is_below(folder, ours | {f"{one}/{SIMULATIONS}" for one in sets}) or _is_hidden(folder, address):
             continue
         if folder in sets:
