@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from commands import assert_one_sentence as assert_fails
+from commands import howsure
+
 pytestmark = pytest.mark.long
 DEMO_SCREENS = files("howsure.data") / "demo_grounding.jsonl"
 QUESTION = {"question": "the sky is", "choices": ["blue", "the dog"], "answer_index": 0}
-
-
-def howsure(*arguments: str | Path, stdin: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "howsure", *map(str, arguments)],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        check=False,
-    )
-
-
-def assert_fails(done: subprocess.CompletedProcess[str], code: int, words: str) -> None:
-    """One sentence on standard error, the right exit code, no traceback."""
-    assert done.returncode == code, done.stderr
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert len([line for line in done.stderr.splitlines() if line.strip()]) == 1
 
 
 @pytest.fixture
@@ -45,6 +28,14 @@ def questions(tmp_path: Path) -> Path:
     path = tmp_path / "questions.jsonl"
     path.write_text("".join(json.dumps(QUESTION | {"question": f"the {i} sky is"}) + "\n" for i in range(5)))
     return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_asked() -> Iterator[Future[subprocess.CompletedProcess[str]]]:
+    """Asking where no server is takes a quarter of a minute of waiting, so it is begun while others are tested."""
+    with ThreadPoolExecutor(1) as pool:
+        asking = ("ask", "hi", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1")
+        yield pool.submit(howsure, *asking, fresh=True)
 
 
 # -- fast and light -----------------------------------------------------------------------------------------------
@@ -127,7 +118,7 @@ GROUPS = {
 
 @pytest.mark.parametrize("command", [*COMMANDS, *(f"{g} {c}" for g, found in GROUPS.items() for c in found)])
 def test_every_command_has_help_with_an_example_and_the_common_options(command: str) -> None:
-    done = howsure(*command.split(), "--help", COLUMNS="120")
+    done = howsure(*command.split(), "--help", fresh=True, COLUMNS="120")
     assert done.returncode == 0
     for word in (f"Example: howsure {command}", "--json", "--quiet", "--dry-run"):
         assert word in done.stdout
@@ -141,7 +132,7 @@ def test_the_list_of_commands_is_the_one_tested_here() -> None:
     assert {name: [c.callback.__name__ for c in one.registered_commands] for name, one in groups.items()} == {
         name: list(found) for name, found in GROUPS.items()
     }
-    assert howsure("--version").stdout.startswith("howsure 0.")
+    assert howsure("--version", fresh=True).stdout.startswith("howsure 0.")
 
 
 # -- mcq ------------------------------------------------------------------------------------------------------------
@@ -149,7 +140,7 @@ def test_the_list_of_commands_is_the_one_tested_here() -> None:
 
 def test_mcq_end_to_end_then_again(questions: Path, tiny_folder: Path, tmp_path: Path) -> None:
     arguments = ("mcq", questions, "--model", f"hf:{tiny_folder}", "--out", tmp_path / "run")
-    first = howsure(*arguments)
+    first = howsure(*arguments, fresh=True)
     assert first.returncode == 0, first.stderr
     assert "accuracy" in first.stdout
     assert "95% interval" in first.stdout
@@ -270,7 +261,7 @@ def test_two_checkpoints_in_one_command(questions: Path, tiny_folder: Path, tmp_
 
 @pytest.mark.real_model
 def test_show_prints_figures_and_what_was_expected() -> None:
-    done = howsure("show", "The capital of France is Paris, not Berlin.")
+    done = howsure("show", "The capital of France is Paris, not Berlin.", fresh=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("The capital of France is Paris, not Berlin.\n")
     for word in ("mean surprisal", "perplexity", "bits per byte", "most surprising", "« Berlin»", "« Paris»"):
@@ -336,9 +327,8 @@ def test_ask_a_server_that_gives_no_logprobs() -> None:
     assert "«Yes.»" in done.stderr, "the answer itself is not lost"
 
 
-def test_ask_a_server_that_is_not_there() -> None:
-    done = howsure("ask", "hi", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1")
-    assert_fails(done, 2, "no server answers at http://127.0.0.1:9/v1")
+def test_ask_a_server_that_is_not_there(nobody_asked: Future[subprocess.CompletedProcess[str]]) -> None:
+    assert_fails(nobody_asked.result(), 2, "no server answers at http://127.0.0.1:9/v1")
 
 
 @pytest.mark.real_model
@@ -349,7 +339,9 @@ def test_the_demo_prints_one_table_and_where_it_lies(tmp_path: Path) -> None:
     assert lines[0].split() == ["study", "samples", "coverage", "headline", "seconds"]
     assert "scored 48 of 48" in done.stdout
     assert f"run folders: {tmp_path / 'demo'}" in done.stdout
-    assert (tmp_path / "demo" / "mcq" / "summary.json").is_file()
+    found = json.loads((tmp_path / "demo" / "mcq" / "summary.json").read_text())
+    assert found["coverage"]["scored"] == 48
+    assert found["accuracy"] > found["accuracy_by_chance"] + 0.15, "SmolLM2 knows better than chance"
 
 
 def test_a_damaged_run_is_listed_as_such(tmp_path: Path) -> None:

@@ -5,36 +5,25 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import subprocess
-import sys
 from importlib.resources import as_file, files
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
+import commands
 from tiny_vision import build_vision, picture
 
 pytestmark = pytest.mark.long
 
 
-def howsure(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "howsure", "grounding", *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "100"},
-        check=False,
-    )
+def howsure(*arguments: Any, fresh: bool = False) -> CompletedProcess[str]:
+    return commands.howsure("grounding", *arguments, fresh=fresh, COLUMNS="100")
 
 
-def assert_fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
-    """One sentence on standard error, exit code 2, no traceback."""
-    assert done.returncode == 2, done.stderr
-    assert all(word in done.stderr for word in words), done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert len([line for line in done.stderr.splitlines() if line.strip()]) == 1
+def assert_fails(done: CompletedProcess[str], *words: str) -> None:
+    commands.assert_one_sentence(done, 2, *words)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +43,7 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("rapidocr_onnxruntime")
     run = tmp_path_factory.mktemp("runs") / "demo"
     with as_file(files("howsure.data")) as folder:
-        done = howsure(folder / "demo_grounding.jsonl", "--out", run)
+        done = howsure(folder / "demo_grounding.jsonl", "--out", run, fresh=True)
     assert done.returncode == 0, done.stderr
     assert "point in target" in done.stdout
     return run

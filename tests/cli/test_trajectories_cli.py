@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
+import commands
 from trajectory_logs import call, greeting, message, results, scored, simulation
 
 
-def howsure(*arguments: Any, **variables: str) -> subprocess.CompletedProcess[str]:
-    import os
-
-    return subprocess.run(
-        [sys.executable, "-m", "howsure", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env=os.environ | {"COLUMNS": "200"} | variables,
-    )
+def howsure(*arguments: Any, fresh: bool = False) -> CompletedProcess[str]:
+    return commands.howsure(*arguments, fresh=fresh, COLUMNS="200")
 
 
 def put(path: Path, data: Any) -> Path:
@@ -45,7 +37,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_the_summary_reads_as_scripts_know_it(log: Path) -> None:
-    done = howsure("trajectories", log)
+    done = howsure("trajectories", log, fresh=True)
     assert done.returncode == 0, done.stderr
     for line in (
         "TRAJECTORY UNCERTAINTY ANALYSIS SUMMARY",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_cli import assert_fails, howsure
+from commands import assert_one_sentence as assert_fails
+from commands import howsure
 from tiny import build_tiny
 
 pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
@@ -23,7 +24,7 @@ def wide_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_then_again_then_its_log(wide_folder: Path, tmp_path: Path) -> None:
     arguments = ("trust", "empty", "--model", f"hf:{wide_folder}", "--max-steps", "4", "--out", tmp_path / "run")
-    first = howsure(*arguments, "--verbose")
+    first = howsure(*arguments, "--verbose", fresh=True)
     assert first.returncode == 0, first.stderr
     for words in ("[Entropy Comparison Results]", "Trust T:", "ΔH_L,S", "on a shortest path", "scored 4 of 4"):
         assert words in first.stdout

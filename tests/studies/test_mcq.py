@@ -257,16 +257,6 @@ def test_too_long_a_question_fails_alone(tmp_path: Path, tiny_folder: Path) -> N
     assert result.summary["coverage"]["missing"] == {"too_long": 1}
 
 
-@pytest.mark.real_model
-def test_smollm2_is_better_than_chance_on_the_demo(tmp_path: Path, smollm2) -> None:
-    from importlib.resources import as_file, files
-
-    with as_file(files("howsure.data") / "demo_mcq.jsonl") as data:
-        summary = howsure.mcq(data, smollm2, out=tmp_path / "run").summary
-    assert summary["coverage"]["scored"] == 48
-    assert summary["accuracy"] > summary["accuracy_by_chance"] + 0.15
-
-
 def test_score_items_are_question_then_choice() -> None:
     from howsure.studies.mcq.ask import asking, score_item
 
