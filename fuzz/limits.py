@@ -39,7 +39,17 @@ class TooLarge(BaseException):
 
 
 def feed(read: Callable[[bytes], None], data: bytes) -> None:
-    """One input into one reader: a value or a sentence of howsure's are good, and everything else is raised."""
+    """One input into one reader: a value or a sentence of howsure's are good, and everything else is raised.
+
+    What is slow is tried again: the first to need a package waits for its import, which is no reader's fault.
+    """
+    try:
+        _feed_once(read, data)
+    except TooSlow:
+        _feed_once(read, data)
+
+
+def _feed_once(read: Callable[[bytes], None], data: bytes) -> None:
     before_bytes, before_seconds = _peak_bytes(anew=True), time.process_time()
     with _alarm(MOST_SECONDS), contextlib.suppress(HowsureError):
         read(data)

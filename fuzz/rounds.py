@@ -34,6 +34,8 @@ IMPORTED_FIRST = (
     "howsure.studies.trajectories",
     "howsure.studies.trust.logs",
     "howsure.studies.trust.world.worlds",
+    "pyarrow.parquet",
+    "sklearn.metrics",
 )
 
 

@@ -72,6 +72,13 @@ MODEL_NAMES = (
     "gemini:gemini-2.5-flash",
     "ocr",
 )
+ADDRESSES = (
+    "images/a.png",
+    "a.png",
+    "memory://bucket/images/a.png",
+    "s3://bucket/runs/x?versionId=1",
+    "gs://b/ä/c.json",
+)
 TEMPLATES = ("Press {instruction} in {frame}.", "{question}\nAnswer:", "Q: {question} {0} {{x}}")
 
 
@@ -188,6 +195,20 @@ GEMINI = {
     "chosenCandidates": [{"token": "Hi", "logProbability": -0.25, "tokenId": 5}],
     "topCandidates": [{"candidates": [{"token": "Hi", "logProbability": -0.25}, {"token": "O", "logProbability": -2}]}],
 }
+GEMINI_BODY = {
+    "candidates": [
+        {
+            "content": {"role": "model", "parts": [{"text": "Hi"}, {"text": "hm", "thought": True}]},
+            "finishReason": "STOP",
+        }
+        | {"logprobsResult": GEMINI}
+    ],
+    "usageMetadata": {"totalTokenCount": 7},
+}
+POLICIES = [
+    {"type": "pi0fast", "resize_imgs_with_padding": [224, 224], "text_tokenizer_name": "google/paligemma-3b-pt-224"},
+    {"type": "pi0_fast", "image_resolution": [224, 224], "interpolate_like_pi": True},
+]
 
 
 def as_json(value: Any) -> bytes:

@@ -91,6 +91,14 @@ def openai_body(data: bytes) -> None:
         model._read(body, wish, 0)
 
 
+def gemini_body(data: bytes) -> None:
+    """The body of an answer of Gemini's; what is no JSON is the client's to tell, as for other servers."""
+    from howsure.models.gemini_request import Habits, Wish
+
+    model = _gemini()
+    model._read(_json(data), Wish({}, 5, None, Habits("gemini-x")), 0)
+
+
 def scored_body(data: bytes) -> None:
     """The body of a completion that scores a prompt, by both protocols, laid along the text and made evidence."""
     from howsure.models.contract import Failure
@@ -103,6 +111,22 @@ def scored_body(data: bytes) -> None:
     for protocol in (ByPromptLogprobs(), ByPromptLogprobs(tells_ids=False), ByEcho()):
         found = _scored(protocol, body)
         assert isinstance(found, (list, Failure)), found
+
+
+def address(data: bytes) -> None:
+    """Addresses of stores, and paths within data that lies in one: no secret is shown, and none leads out."""
+    from howsure.storage import checked, find_below, is_address, joined, shown
+    from howsure.storage.addresses import secrets_of
+
+    text = _text(data)
+    place = checked(text)
+    if is_address(place):
+        shown(str(place))
+        secrets_of(str(place))
+        joined(str(place), "a.png")
+    with contextlib.suppress(HowsureError):  # one that leads out
+        found = find_below(text, "memory://bucket/images")
+        assert found.startswith("memory://bucket/images/"), found
 
 
 def model_name(data: bytes) -> None:
@@ -144,6 +168,13 @@ def _server() -> Any:
     from howsure.models.openai_server import OpenAIServer
 
     return OpenAIServer("model", base_url="http://127.0.0.1:9/v1")
+
+
+@functools.cache
+def _gemini() -> Any:
+    from howsure.models.gemini import GeminiModel
+
+    return GeminiModel("gemini-x", base_url="http://127.0.0.1:9")
 
 
 def _scored(protocol: Any, body: Any) -> Any:

@@ -83,6 +83,16 @@ def arpa(data: bytes) -> None:
     b"".join(arpa_lines(table))
 
 
+def policy_config(data: bytes) -> None:
+    """config.json of a LeRobot policy; its weights are an empty file that nobody opens."""
+    from howsure.models.lerobot.weights import Checkpoint
+
+    put("policy/model.safetensors", b"")
+    checkpoint = Checkpoint(put("policy/config.json", data).parent)
+    for about in ("centred", "resizes_like_pillow", "tokenizer_name"):
+        getattr(checkpoint, about)
+
+
 def entropy_text(data: bytes) -> None:
     from howsure.runs.files import to_json
     from howsure.studies.entropy import entropy_of_text, read_texts

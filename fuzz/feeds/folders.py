@@ -54,6 +54,16 @@ def run_table(data: bytes) -> None:
     Run(_unpacked(data)).frame()
 
 
+def run_exported(data: bytes) -> None:
+    """The samples as Parquet, with their evidence and without."""
+    from howsure.studies.exporting import targets
+
+    path = _unpacked(data)
+    for evidence in (True, False):
+        for target in targets([path], None):
+            target.write(evidence=evidence)
+
+
 def run_report(data: bytes) -> None:
     from howsure.report.pages.report import report_of
 
