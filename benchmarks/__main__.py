@@ -21,6 +21,7 @@ ENTRIES = (
     "grounding_parser",
     "grounding_ocr",
     "viewer",
+    "export",
     "scale",
 )
 

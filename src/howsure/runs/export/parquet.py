@@ -117,13 +117,15 @@ def _groups(schema: Any, kind: Kind | None, sources: Sequence[Source]) -> Iterat
     import pyarrow as pa
 
     held: list[Any] = []
+    size = rows = 0
     for source in sources:
         own = about(source.run)
         for piece in source.pieces(PIECE_BYTES):
             held.append(pa.record_batch(_columns(schema, kind, own, piece), schema=schema))
-            if sum(one.nbytes for one in held) >= GROUP_BYTES or sum(map(len, held)) >= GROUP_ROWS:
+            size, rows = size + held[-1].nbytes, rows + len(piece)
+            if size >= GROUP_BYTES or rows >= GROUP_ROWS:
                 yield pa.Table.from_batches(held)
-                held = []
+                held, size, rows = [], 0, 0
     if held:
         yield pa.Table.from_batches(held)
 

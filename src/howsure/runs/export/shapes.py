@@ -90,40 +90,48 @@ class Shape:
         elif kind is int:
             self._see_integers(value, value)
         else:
-            self.bits |= _SCALARS.get(kind, FREE)
-        self._settle()
+            self._add(_SCALARS.get(kind, FREE))
+
+    def _add(self, bits: int) -> None:
+        """Nearly always nothing new."""
+        if bits & ~self.bits:
+            self.bits |= bits
+            self._settle()
 
     def _see_list(self, values: list[Any], depth: int) -> None:
-        self.bits |= LIST
-        if depth >= MOST_DEPTH:
-            self.why_text = TOO_DEEP
-        elif values:
+        self._add(LIST if depth < MOST_DEPTH else self._too_deep())
+        if values and self.why_text is None:
             self.items = self.items or Shape(self.room)
             self.items.see_all(values, depth + 1)
 
+    def _too_deep(self) -> int:
+        self.why_text = TOO_DEEP
+        return FREE
+
     def see_all(self, values: list[Any], depth: int) -> None:
         """The same as seeing each; lists of plain values, which are nearly all there is, at one look."""
-        kinds = set(map(type, values)) - {type(None)}
+        kinds = set(map(type, values))
+        kinds.discard(type(None))
         if not kinds <= _SCALARS.keys():
             for value in values:
                 self.see(value, depth)
             return
         for kind in kinds:
-            self.bits |= _SCALARS[kind]
+            self._add(_SCALARS[kind])
         if int in kinds:
             whole = values if len(kinds) == 1 and None not in values else [v for v in values if type(v) is int]
             self._see_integers(min(whole), max(whole))
-        self._settle()
 
     def _see_integers(self, low: int, high: int) -> None:
-        self.bits |= INT
-        self.beyond_float |= not (low in EXACT_IN_FLOAT and high in EXACT_IN_FLOAT)
-        self.beyond_int64 |= not (low in INT64 and high in INT64)
+        self._add(INT)
+        if low not in EXACT_IN_FLOAT or high not in EXACT_IN_FLOAT:
+            self.beyond_float = True
+            self.beyond_int64 |= not (low in INT64 and high in INT64)
+            self._settle()
 
     def _see_dictionary(self, value: dict[str, Any], depth: int) -> None:
-        self.bits |= DICT
-        if depth >= MOST_DEPTH:
-            self.why_text = TOO_DEEP
+        self._add(DICT if depth < MOST_DEPTH else self._too_deep())
+        if self.why_text is not None:
             return
         if type(value) is Keyed or (self.values is None and self._must_be_keyed(value)):
             self.make_keyed()
@@ -138,10 +146,10 @@ class Shape:
             self.fields[name] = Shape(self.room)
         return self.fields[name]
 
-    def _must_be_keyed(self, value: Iterable[str]) -> bool:
-        new = [name for name in value if name not in self.fields]
-        if not new:
+    def _must_be_keyed(self, value: dict[str, Any]) -> bool:
+        if self.fields.keys() >= value.keys():
             return False
+        new = [name for name in value if name not in self.fields]
         names = [*self.fields, *new]
         few = len(names) <= self.most_fields and self.room.places >= len(new)
         return not (few and all(map(is_name, new)) and len({name.lower() for name in names}) == len(names))
