@@ -54,6 +54,9 @@ class S3Server:
         status = self.fault(method, path) if self.fault is not None else None
         if status is None:
             return self._app(environ, start_response)
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         code = _CODES[status]
-        start_response(f"{status} {code}", [("Content-Type", "application/xml")])
-        return [f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()]
+        body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
+        content = b"" if method == "HEAD" else body
+        start_response(f"{status} {code}", [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))])
+        return [content]

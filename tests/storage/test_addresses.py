@@ -48,6 +48,12 @@ def test_a_key_in_an_address_is_refused_and_not_repeated() -> None:
     assert "AKIA123" not in str(error.value)
 
 
+@pytest.mark.parametrize("address", ["s3://", "memory:///"])
+def test_a_store_alone_is_no_place(address: str) -> None:
+    with pytest.raises(InputError, match="names nothing"):
+        checked(address)
+
+
 def test_chained_addresses_are_refused() -> None:
     with pytest.raises(InputError, match="joins several addresses"):
         checked("zip://x.jsonl::s3://b/x.zip")

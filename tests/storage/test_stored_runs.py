@@ -70,6 +70,7 @@ def test_a_run_in_a_store_is_that_of_a_disk(store: str, undisturbed: dict[str, b
     assert names(address) == WHOLE
     run = Run(address)
     assert (run.status, str(run.path), len(run.records())) == ("finished", address, 6)
+    assert run.path.name == "first"
     assert repr(run) == f"Run({address!r}, mcq, finished)"
     assert [str(path) for path in find_runs(store)] == [address]
 

@@ -13,9 +13,9 @@ from howsure.cli import common
 @common.command
 def compare(
     run_a: Annotated[
-        str, typer.Argument(**common.PLACE, help="Run folder of the first model, such as the older checkpoint.")
+        str, typer.Argument(parser=common.place, help="Run folder of the first model, such as the older checkpoint.")
     ],
-    run_b: Annotated[str, typer.Argument(**common.PLACE, help="Run folder of the second model.")],
+    run_b: Annotated[str, typer.Argument(parser=common.place, help="Run folder of the second model.")],
     flips: Annotated[int, typer.Option(help="mcq and grounding: how many flips of each kind to show.")] = 5,
     output_json: Annotated[
         Path | None, typer.Option(**common.LOCAL, help="Write both runs' results and the comparison into this file.")

@@ -50,7 +50,7 @@ app = typer.Typer(
 Data = Annotated[
     str,
     typer.Argument(
-        **common.PLACE,
+        parser=common.place,
         help="user_<id>.pkl files or a folder of them, JSON lines, ScreenSpot (v1, v2, Pro) or OSWorld-G JSON.",
     ),
 ]

@@ -14,7 +14,7 @@ from howsure.cli import common
 def mcq(
     data: Annotated[
         str,
-        typer.Argument(help="JSON lines: question, choices, answer_index; image_path, id, group.", **common.PLACE),
+        typer.Argument(help="JSON lines: question, choices, answer_index; image_path, id, group.", parser=common.place),
     ],
     model: common.ModelOption = "smollm2",
     model_b: Annotated[

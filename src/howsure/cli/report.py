@@ -12,7 +12,7 @@ from howsure.cli import common
 
 @common.command
 def report(
-    runs: Annotated[list[str], typer.Argument(**common.PLACE, help="Run folders, or a folder that holds some.")],
+    runs: Annotated[list[str], typer.Argument(parser=common.place, help="Run folders, or a folder that holds some.")],
     out: Annotated[
         Path | None,
         typer.Option(

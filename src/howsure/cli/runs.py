@@ -13,7 +13,7 @@ from howsure.cli import common
 @common.command
 def runs(
     folder: Annotated[
-        str, typer.Argument(**common.PLACE, help="Where to look; run folders below it are found.")
+        str, typer.Argument(parser=common.place, help="Where to look; run folders below it are found.")
     ] = "runs",
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,

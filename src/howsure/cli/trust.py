@@ -256,7 +256,7 @@ class Conversation:
 @app.command()
 @common.command
 def analyse(
-    logs: Annotated[list[str], typer.Argument(**common.PLACE, help="steps.csv files, written here or elsewhere.")],
+    logs: Annotated[list[str], typer.Argument(parser=common.place, help="steps.csv files, written here or elsewhere.")],
     seed: common.Seed = 0,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,

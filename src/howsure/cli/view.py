@@ -16,7 +16,7 @@ from howsure.cli import common
 def view(
     folder: Annotated[
         Path,
-        typer.Argument(parser=common.local_runs, metavar="PATH", help="Where to look; run folders below it are found."),
+        typer.Argument(parser=common.local_runs, help="Where to look; run folders below it are found."),
     ] = Path("runs"),
     port: Annotated[
         int | None,

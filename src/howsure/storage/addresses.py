@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from urllib.parse import urlsplit
 
 from howsure.errors import InputError
 
@@ -43,6 +42,8 @@ def checked(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
         _refuse_flattened(os.fspath(place))
         return place
     address = str(place)
+    if not address.partition("://")[2].strip("/"):
+        raise InputError(f"{address} names nothing: an address goes on with a bucket or a folder")
     if kind_of(address) in LOCAL:
         return address.partition("://")[2] or "/"
     if "::" in address or "\0" in address:
@@ -72,9 +73,10 @@ def shown(address: str) -> str:
 
 def secrets_of(address: str) -> list[str]:
     """The pieces of an address that no message may repeat."""
-    parts = urlsplit(address)
-    user = parts.netloc.rpartition("@")[0]
-    return [piece for piece in (parts.query, user, *user.split(":"), *parts.query.split("&")) if len(piece) > 3]
+    rest = address.partition("://")[2].partition("#")[0]
+    place, _, query = rest.partition("?")
+    user = place.partition("/")[0].rpartition("@")[0]
+    return [piece for piece in (query, user, *user.split(":"), *query.split("&")) if len(piece) > 3]
 
 
 def find_below(written: str, root: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from howsure.errors import InputError
-from howsure.storage.addresses import checked, is_address, joined, shown
+from howsure.storage.addresses import checked, is_address, shown
 
 PREFIX, ALIVE = "howsure-copies-", ".alive"
 LONGEST_NAME_BYTES = 240
@@ -25,9 +25,9 @@ LONGEST_NAME_BYTES = 240
 _guard = threading.RLock()
 _state: dict[str, Any] = {}
 _folders: dict[str, str] = {}
-"""The number of a folder of copies by what it is a copy of."""
+"""Folders of copies by what they are copies of."""
 _addresses: dict[str, str] = {}
-"""The address by the number of the folder."""
+"""What stands before the paths in a numbered folder, to make addresses of them."""
 _versions: dict[str, Any] = {}
 """What the store said of each copy when it was fetched."""
 
@@ -93,20 +93,27 @@ def as_copy(path: Path) -> Path:
 def folder_for(address: str, of: str | None = None) -> Copy:
     """The folder that holds copies of what lies below an address; made where there is none yet."""
     with _guard:
-        root, key = _root(), of or address
-        return Copy(os.path.join(root, _folders[key])) if key in _folders else new_folder_for(address, key)
+        _root()
+        key = of or address
+        return Copy(_folders[key]) if key in _folders else new_folder_for(address, key)
 
 
 def new_folder_for(address: str, key: str | None = None) -> Copy:
-    """A folder of its own for an address, which nobody else in this process is given, unless it is the `key`'s."""
+    """A folder of its own for an address, which nobody else in this process is given, unless it is the `key`'s.
+
+    It has the last part of the address as its name: a run is known by the name of its folder.
+    """
+    above, slash, name = address.rstrip("/").rpartition("/")
+    if not is_plain_name(name):
+        raise InputError(f"{shown(address)} cannot be copied here: its last part is no name of a file or folder")
     with _guard:
         root = _root()
         number = str(len(_addresses))
-        _addresses[number] = address.rstrip("/")
-        path = os.path.join(root, number)
-        os.mkdir(path)
+        _addresses[number] = above + slash
+        path = os.path.join(root, number, name)
+        os.makedirs(path)
         if key is not None:
-            _folders[key] = number
+            _folders[key] = path
         return Copy(path)
 
 
@@ -128,15 +135,13 @@ def address_of(path: str | os.PathLike[str]) -> str | None:
     if found is None:
         return None
     number, rest = found
-    return joined(_addresses[number], rest) if rest else _addresses[number]
+    return _addresses[number] + rest if rest else _addresses[number].rstrip("/")
 
 
 def adopt(folder: Copy, key: str) -> None:
     """Let a folder of copies be the one that `folder_for(key)` gives from now on."""
-    found = _split_scratch(os.fspath(folder))
-    if found is not None:
-        with _guard:
-            _folders[key] = found[0]
+    with _guard:
+        _folders[key] = os.fspath(folder)
 
 
 def _split_scratch(path: str) -> tuple[str, str] | None:
