@@ -139,6 +139,11 @@ class Workshop:
         arguments = ["trajectories", str(logs), "--score-with", self.hf, "--window", "128", "--quiet", "--json"]
         return Case("trajectories", arguments, {"howsure.studies.trajectories.work.TOKENS_AT_ONCE": 100})
 
+    def many_trajectories(self, count: int) -> Case:
+        logs = self.make("many", lambda place: write_logs(place / "logs.json", count))
+        arguments = ["trajectories", str(logs), "--score-with", self.hf, "--window", "128", "--quiet", "--json"]
+        return Case("trajectories", arguments, {"howsure.studies.trajectories.work.TOKENS_AT_ONCE": 60})
+
     def distances(self) -> Case:
         case = self.trajectories()
         return Case("distances", [*case.arguments, "--distances"], case.smaller)

@@ -88,6 +88,7 @@ class RayEngine:
         if not ray.is_initialized():
             began = time.monotonic()
             _connect(ray, self.address, self._cpus_to_offer())
+            _keep_off_stdout()
             self._connected_here = True
             if self.address is None and time.monotonic() - began > 1:
                 self._announce("started Ray on this machine")
@@ -127,6 +128,14 @@ def _ray() -> Any:
     except ImportError as error:
         raise MissingExtra("--engine ray", "ray", "ray") from error
     return ray
+
+
+def _keep_off_stdout() -> None:
+    """Ray prints what its nodes complain about where results go, which would be no JSON any more, whatever it is told
+    about logs. Who died is told by the pool."""
+    from ray._private import worker
+
+    worker.print_to_stdstream = lambda *_, **__: None
 
 
 def _connect(ray: Any, address: str | None, cpus: int) -> None:
