@@ -25,8 +25,12 @@ as if there were no image; Gemini and Ollama know no GIF."""
 
 MOST_BYTES = 128 * 2**20
 MOST_PIXELS = 100_000_000
-ORIENTATION_TAG, TURNED = 0x0112, range(2, 9)
-"""EXIF's tag that says how an image is to be turned before it is shown, and its values other than upright."""
+HARMLESS_PIXELS, PIXELS_PER_BYTE = 16_000_000, 1000
+"""A few kilobytes may say that they are a hundred million pixels. An empty screen has some hundred for each byte."""
+
+ORIENTATION_TAG, TURNED, LYING = 0x0112, range(2, 9), range(5, 9)
+"""EXIF's tag that says how an image is to be turned before it is shown, its values other than upright, and those that
+lay it on its side."""
 
 READERS = 4
 
@@ -91,8 +95,7 @@ def inspect_picture(path: str | os.PathLike[str]) -> Picture:
 
 def _inspect(path: str | os.PathLike[str]) -> Picture:
     content = _content(os.fspath(path))
-    image = _decode(content, os.fspath(path))
-    width, height = image.size
+    width, height = _checked_size(content, os.fspath(path))
     return Picture(os.fspath(path), width, height, hashlib.sha256(content).hexdigest())
 
 
@@ -139,7 +142,17 @@ def _decode(content: bytes, name: str) -> Any:
     with _opened(content, name) as image:
         from PIL import ImageOps
 
-        return _to_rgb(ImageOps.exif_transpose(image))
+        ImageOps.exif_transpose(image, in_place=True)
+        return _to_rgb(image)
+
+
+def _checked_size(content: bytes, name: str) -> tuple[int, int]:
+    """Width and height as shown, of an image that was decoded whole; no second copy of its pixels is made for that."""
+    with _opened(content, name) as image:
+        image.load()
+        _to_rgb(image.crop((0, 0, 1, 1)))
+        width, height = image.size
+        return (height, width) if image.getexif().get(ORIENTATION_TAG) in LYING else (width, height)
 
 
 def _sendable_format(content: bytes, name: str) -> str | None:
@@ -160,11 +173,12 @@ def _opened(content: bytes, place: str) -> Iterator[Any]:
         raise MissingExtra("reading images", "local", "PIL") from error
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            if image.width * image.height > MOST_PIXELS:
+            pixels = image.width * image.height
+            if pixels > MOST_PIXELS or pixels > max(HARMLESS_PIXELS, PIXELS_PER_BYTE * len(content)):
                 raise Image.DecompressionBombError
             yield image
     except Image.DecompressionBombError as error:  # ours, or Pillow's own for what is larger still
-        most = f"more than {MOST_PIXELS // 10**6} million pixels"
+        most = f"more than {MOST_PIXELS // 10**6} million pixels, or {PIXELS_PER_BYTE:,} for each byte of the file"
         raise InputError(f"image {name} is absurdly large, {most}; scale it down first") from error
     except UnidentifiedImageError as error:
         raise InputError(f"image {name} is none of {', '.join(FORMATS)}, whatever its name says") from error
