@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,13 +14,17 @@ if TYPE_CHECKING:
 
 @common.command
 def export(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or a folder that holds some; also unfinished runs.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(parser=common.place, help="Run folders, or a folder that holds some; also unfinished runs."),
+    ],
     parquet: Annotated[bool, typer.Option("--parquet", help="As Parquet, which is the only form so far.")] = True,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            **common.PLACE,
             help="A name that ends in .parquet: one file with the samples of all runs. Any other: a folder, with one "
-            "file a run. Default: samples.parquet in each run folder."
+            "file a run. Default: samples.parquet in each run folder.",
         ),
     ] = None,
     evidence: Annotated[

@@ -10,7 +10,10 @@ from typing import NamedTuple
 from howsure.errors import InputError
 from howsure.runs import Run, find_runs
 from howsure.runs.export import Exported, write_parquet
-from howsure.runs.folder import MANIFEST
+from howsure.runs.folder import MANIFEST, opened
+from howsure.storage import StoredFolder, checked, is_address, new_folder_for, shown_path
+from howsure.storage.scratch import split
+from howsure.storage.writing import below, is_there, put_back
 from howsure.studies.exported_columns import known_shape
 
 NAME = "samples.parquet"
@@ -28,13 +31,15 @@ class Target(NamedTuple):
     def write(self, *, evidence: bool = True) -> Exported:
         runs = [run if isinstance(run, Run) else Run(run) for run in self.runs]
         studies = {run.manifest.identity.study for run in runs}
-        return write_parquet(runs, self.path, known_shape(studies, evidence=evidence), evidence=evidence)
+        found = write_parquet(runs, self.path, known_shape(studies, evidence=evidence), evidence=evidence)
+        put_back(self.path)
+        return found
 
 
 def export(
     runs: RunLike | Sequence[RunLike], out: str | os.PathLike[str] | None = None, *, evidence: bool = True
 ) -> list[Exported]:
-    """Write runs as Parquet, finished or not; folders that hold runs stand for all of them.
+    """Write runs as Parquet, finished or not; folders that hold runs stand for all of them. Addresses will do for all.
 
     Without `out` every run gets a `samples.parquet` in its own folder. An `out` that ends in .parquet is one file with
     the samples of all runs, any other is a folder with one file a run. `evidence=False` leaves out tokens,
@@ -49,7 +54,7 @@ def targets(runs: Sequence[RunLike], out: str | os.PathLike[str] | None = None) 
     chosen = _chosen(runs)
     if out is None:
         return [Target((run,), _folder(run) / NAME) for run in chosen]
-    path = Path(out)
+    path = _place(out)
     if path.suffix != SUFFIX:
         if path.is_file():
             raise InputError(f"{path} is a file whose name does not end in {SUFFIX}: name another file, or a folder")
@@ -59,6 +64,16 @@ def targets(runs: Sequence[RunLike], out: str | os.PathLike[str] | None = None) 
     return [Target(tuple(chosen), path)]
 
 
+def _place(out: str | os.PathLike[str]) -> Path:
+    """Where files are written: what is to lie at an address is written here first, and put there whole."""
+    given = checked(out)
+    if not is_address(given):
+        return Path(given)
+    folder, name = split(str(given).rstrip("/"))
+    path: Path = new_folder_for(StoredFolder(folder).address) / name
+    return path
+
+
 def _chosen(runs: Sequence[RunLike]) -> list[Run | Path]:
     """Run folders as they are named, and those within a folder that is none; each once."""
     found: dict[Path, Run | Path] = {}
@@ -66,10 +81,11 @@ def _chosen(runs: Sequence[RunLike]) -> list[Run | Path]:
         if isinstance(run, Run):
             found.setdefault(run.path.resolve(), run)
             continue
-        path = Path(run)
-        within = [path] if (path / MANIFEST).is_file() else sorted(find_runs(path))
+        within = (
+            [opened(run, whole=False)] if is_there(below(checked(run), MANIFEST)) else sorted(find_runs(run), key=str)
+        )
         if not within:
-            raise InputError(f"{path} is no run folder and holds none")
+            raise InputError(f"{shown_path(os.fspath(run))} is no run folder and holds none")
         for one in within:
             found.setdefault(one.resolve(), one)
     if not found:
@@ -83,7 +99,7 @@ def _folder(run: Run | Path) -> Path:
 
 def _names(runs: Sequence[Run | Path]) -> list[str]:
     """A name for each run's file: its folder's, with as many of the folders above as tell all of them apart."""
-    parts = [_folder(run).resolve().parts[1:] for run in runs]
+    parts = [Path(shown_path(os.fspath(_folder(run).resolve()))).parts[1:] for run in runs]
     for length in range(1, max(map(len, parts)) + 1):
         names = ["-".join(one[-length:]) for one in parts]
         if len({name.lower() for name in names}) == len(names):
