@@ -15,7 +15,7 @@ from howsure.errors import MissingExtra
 from howsure.runs.export.columns import Kind, arrays, fields, kind_of
 from howsure.runs.export.shapes import Shape
 from howsure.runs.export.sources import AnySample, Source, about, values_of
-from howsure.runs.files import storage_errors, sync_folder, to_json
+from howsure.runs.files import SCRAP, storage_errors, sync_folder, to_json
 from howsure.runs.folder import MANIFEST, SUMMARY, Run
 
 PIECE_BYTES = 1 << 20
@@ -150,7 +150,7 @@ def replacing(path: Path) -> Iterator[Any]:
     """A new file under a name of its own, which takes the place of the old one when all of it is on the disk."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SCRAP, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
