@@ -5,13 +5,19 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 DEPS   := pyproject.toml constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-faults fuzz lint bench clean
 
 demo: $(VENV)/.local  ## run every study on real weights and print one table
 	$(BIN)/howsure demo
 
 test: lint $(VENV)/.browser  ## lint, then the whole suite, two files at a time with one thread each
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test-faults: $(VENV)/.dev  ## the long fault suite: kills, full disks, bad servers, dead workers and machines
+	HOWSURE_FAULTS=long OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/faults tests/runs/test_ray.py
+
+fuzz: $(VENV)/.dev  ## every reader against broken input, a minute each; see docs/security.md
+	$(BIN)/python -m fuzz
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -23,6 +23,7 @@ ENTRIES = (
     "viewer",
     "export",
     "scale",
+    "engines",
 )
 
 

@@ -1,0 +1,89 @@
+"""What an engine costs: 1,000 items of 100 ms, each written to a run folder as it comes.
+
+The items only wait, so that nothing but the engine, Ray and the writer take time. Against them stands the same waiting
+in as many threads, without engine and run folder: what is above 1.00 is overhead. Starting Ray and its workers is
+measured apart.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Case
+from howsure.runs import Engine, Identity, Job, LocalEngine, NoProgress, RunWriter, Sample, work_through
+from howsure.runs.ray_engine import RayEngine
+
+ITEMS = 1000
+SECONDS = 0.1
+WORKERS = (1, 2, 8)
+
+
+class Waiting(Job[tuple[int, ...], list[Sample]]):
+    """An item is a while."""
+
+    def __call__(self, piece: tuple[int, ...]) -> list[Sample]:
+        time.sleep(SECONDS)
+        return [Sample(f"item-{i}", i, {"waited_s": SECONDS}) for i in piece]
+
+
+def cases() -> list[Case]:
+    started = _seconds(_start)
+    rows = {"engine local, one after the other": _ratio(LocalEngine(), 1)}
+    rows |= {f"{count} workers of Ray": _ratio(RayEngine(workers=count), count) for count in WORKERS}
+    return [
+        Case(
+            f"{ITEMS} items of {1000 * SECONDS:.0f} ms, {max(WORKERS)} at a time, in threads that only wait",
+            {"threads": lambda: _threads(max(WORKERS))},
+            {"seconds to start Ray on this machine and its first worker": f"{started:.1f}"}
+            | {f"{name}, times the waiting alone": f"{ratio:.3f}" for name, ratio in rows.items()},
+        )
+    ]
+
+
+def _start() -> None:
+    engine = RayEngine(workers=1)
+    try:
+        engine.load(Waiting())
+    finally:
+        engine.close()
+
+
+def _ratio(engine: Engine, at_once: int) -> float:
+    """Seconds through an engine by seconds in threads, measured one right after the other, workers being there."""
+    try:
+        return _alone(engine) / _seconds(lambda: _threads(at_once))
+    finally:
+        engine.close()
+
+
+def _alone(engine: Engine) -> float:
+    """Seconds of one run, its workers being there already."""
+    job = Waiting()
+    engine.load(job)
+    return _seconds(lambda: _through(engine, job))
+
+
+def _through(engine: Engine, job: Waiting) -> None:
+    ids = [f"item-{i}" for i in range(ITEMS)]
+    with tempfile.TemporaryDirectory() as folder:
+        writer = RunWriter(Path(folder, "run"), Identity("engines", {}, {}, {}, 0), ITEMS)
+        with writer:
+            batches = [(i,) for i in range(ITEMS)]
+            work_through(writer, ids, batches, job, NoProgress(), "engines", piece=lambda batch: batch, engine=engine)
+            assert len(writer.samples) == ITEMS
+
+
+def _threads(at_once: int) -> None:
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(lambda _: time.sleep(SECONDS), range(ITEMS)))
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

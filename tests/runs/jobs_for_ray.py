@@ -1,0 +1,92 @@
+"""Jobs that workers of Ray do in the tests; sent whole, since the tests are no package that a worker could import."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from howsure.errors import InputError, MissingExtra
+from howsure.runs import Job
+
+
+class Squares(Job[int, int]):
+    """Squares numbers, the small ones slowly, so that they come back out of order."""
+
+    def __call__(self, piece: int) -> int:
+        time.sleep(0.03 if piece % 5 == 0 else 0.0)
+        return piece * piece
+
+
+class Deadly(Job[int, str]):
+    """Ends its process at one number: the first time, or every time."""
+
+    def __init__(self, marks: Path, at: int, always: bool = False, gives_up: bool = True) -> None:
+        self.marks, self.at, self.always, self.gives_up = marks, at, always, gives_up
+
+    def __call__(self, piece: int) -> str:
+        with (self.marks / f"{piece}.txt").open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        if piece == self.at and (self.always or len((self.marks / f"{piece}.txt").read_text().splitlines()) == 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"piece {piece}"
+
+    def given_up(self, piece: int, why: str) -> str:
+        return f"piece {piece}: {why}" if self.gives_up else super().given_up(piece, why)
+
+
+class DiesAtStart(Job[int, int]):
+    def __init__(self) -> None:
+        self.sender = os.getpid()
+
+    def load(self) -> None:
+        if os.getpid() != self.sender:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def __call__(self, piece: int) -> int:
+        return piece
+
+
+class Refuses(Job[int, int]):
+    """Raises what it was told to."""
+
+    def __init__(self, kind: str, at_load: bool = False) -> None:
+        self.kind, self.at_load = kind, at_load
+
+    def load(self) -> None:
+        if self.at_load:
+            self._refuse()
+
+    def __call__(self, piece: int) -> int:
+        if piece == 3:
+            self._refuse()
+        return piece
+
+    def _refuse(self) -> None:
+        if self.kind == "extra":
+            raise MissingExtra("this", "ray", "nothing")
+        if self.kind == "input":
+            raise InputError("piece 3 of q.jsonl is none: mend it")
+        raise ZeroDivisionError("a bug")
+
+
+class ByProcess(Job[int, int]):
+    """Disagrees with whoever sent it."""
+
+    def __call__(self, piece: int) -> int:
+        return piece
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {"device": os.getpid()}
+
+
+class Packed(Job[Any, Any]):
+    """Shows what came to it, and where it works."""
+
+    def packed(self, piece: Any) -> Any:
+        return {"packed": piece}
+
+    def __call__(self, piece: Any) -> Any:
+        return piece, os.getcwd()
