@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 import howsure
-from howsure.errors import StorageError
+from howsure.errors import StorageError, WorkersLost
 from howsure.models.embedding import SentenceEmbedder
 from howsure.runs import Engine
 from howsure.runs.files import to_json
 from howsure.studies.trajectories import reading, shelf
 from howsure.studies.trajectories.document import Rows, as_json
 from howsure.studies.trajectories.reading import Found, Reader, Reading, read_source
+from howsure.studies.trajectories.scoring import Scorer
 from howsure.studies.trajectories.shelf import Shelf, shorten, words_of
 from howsure.studies.trajectories.sources import Source, find_sources
 from howsure.studies.trajectories.turns import Loaded
@@ -136,6 +137,32 @@ def test_a_file_that_workers_do_not_see_as_it_is_here_is_read_here(
     monkeypatch.undo()
     monkeypatch.setattr(reading, "size_of", lambda _: 1 if len(asked) % 2 else 2)
     assert howsure.trajectories(logs, engine=Elsewhere()).document == here.document
+
+
+class Deadly(Elsewhere):
+    """No worker survives the second piece of a model's work."""
+
+    def run(self, job: Any, pieces: Iterable[Any]) -> Generator[Any, None, None]:
+        for number, piece in enumerate(pieces):
+            dies = isinstance(job, Scorer) and number == 1
+            yield job.given_up(piece, "3 workers ended") if dies else job(piece)
+
+
+@pytest.mark.usefixtures("flat")
+def test_what_ends_every_worker_is_named_and_can_be_tried_again(logs: Path, tmp_path: Path) -> None:
+    found = howsure.trajectories(logs, score_with=Travelling(), out=tmp_path / "run", engine=Deadly(), judging=None)
+    assert found.run is not None
+    lost = [sample for sample in found.run.records() if sample.failed]
+    assert lost
+    assert {(sample.reason, sample.detail) for sample in lost} == {("not_read_by_model", "3 workers ended")}
+    assert sum("cannot be read by the model: 3 workers ended" in one for one in found.summary["problems"]) == len(lost)
+    again = howsure.trajectories(
+        logs, score_with=Travelling(), out=tmp_path / "run", retry_failed=True, judging=None, verbose=True
+    )
+    whole = howsure.trajectories(logs, score_with=Travelling(), judging=None, verbose=True)
+    assert again.document == whole.document
+    with pytest.raises(WorkersLost, match="3 workers ended"):
+        study(logs, tmp_path / "distances", Deadly())
 
 
 # -- memory --------------------------------------------------------------------------------------------------------

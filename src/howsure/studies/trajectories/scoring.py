@@ -65,14 +65,16 @@ class Scorer(Job[Batch, list[Sample]]):
         return self._samples(piece)
 
     def given_up(self, piece: Batch, why: str) -> list[Sample]:
-        """Each conversation that was to be read again is one that the model could not read."""
+        """Conversations that were to be read again are told as such that no model could read.
+
+        For distances there is no such word: a run that lacks some for no reason of its own does not go on.
+        """
+        if self.embedder is not None:
+            return super().given_up(piece, why)
         for one in piece.trajectories:
-            if self.model is not None and proxy.needs_proxy(one):
+            if proxy.needs_proxy(one):
                 proxy.leave_unread(one, Failure("worker_lost", why))
-        return [
-            sample if sample.failed else msgspec.structs.replace(sample, reason="worker_lost", detail=why)
-            for sample in self._samples(piece)
-        ]
+        return self._samples(piece)
 
     def _samples(self, piece: Batch) -> list[Sample]:
         pairs = zip(piece.indices, piece.trajectories, strict=True)
