@@ -42,7 +42,6 @@ def import_all() -> None:
 
 def main() -> None:
     import_all()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(sys.argv[1])
         listener.listen(64)
@@ -52,15 +51,22 @@ def main() -> None:
             if sys.stdin in ready:
                 return
             connection, _ = listener.accept()
+            bury_the_dead()
             if os.fork() == 0:
                 listener.close()
                 attend(connection)
             connection.close()
 
 
+def bury_the_dead() -> None:
+    """Wait for those that have ended, so that their time counts as this process's."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+
+
 def attend(connection: socket.socket) -> NoReturn:
     """Start the command, tell its process, kill it where the client sends another line, tell how it ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with connection, connection.makefile("rw") as line:
         asked = json.loads(line.readline())
         pid = os.fork()

@@ -92,7 +92,7 @@ def test_a_disk_that_fills_up_stops_the_run_and_costs_it_nothing(
         subprocess.run(["rm", "-r", str(out.parent)], check=True)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", STUDIES if LONG else ("trust",))
 def test_a_disk_that_is_full_from_one_moment_on(
     name: str, commands: Commands, workshop: Workshop, tmp_path: Path
 ) -> None:

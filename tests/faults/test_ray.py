@@ -95,7 +95,7 @@ def killed_on_the_way(
 
 
 SAMPLES = 200
-WAYS = {"worker": kill_a_worker, "node": kill_a_node}
+WAYS: dict[str, Callable[[Any, list[Any]], None]] = {"node": kill_a_node} | ({"worker": kill_a_worker} if LONG else {})
 
 
 def case_of(workshop: Workshop, name: str) -> Case:
