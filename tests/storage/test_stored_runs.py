@@ -298,6 +298,18 @@ def test_a_holder_whose_clock_is_wrong_is_not_robbed(
         writer.append(samples(0, 2))
 
 
+def test_a_dead_holder_whose_clock_was_ahead_is_followed(
+    store: str, short_leases: None, elsewhere: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.time
+    with monkeypatch.context() as patch:
+        patch.setattr(leases.time, "time", lambda: real() + 86_400)  # type: ignore[attr-defined]
+        dead = Lease(StoredFolder(f"{store}/run"))
+        dead.acquire()
+        dead._ended.set()
+    assert work(f"{store}/run") == []
+
+
 def test_one_that_sleeps_too_long_loses_its_lease(
     store: str, short_leases: None, elsewhere: None, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, bytes]
 ) -> None:

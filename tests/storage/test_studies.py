@@ -202,6 +202,10 @@ def test_commands_take_addresses(model: str, questions: Path, tmp_path: Path) ->
     assert content(f"{store}/runs/a", "report.html")
     run("report", f"{store}/runs", "--out", str(tmp_path / "both.html"))
     assert (tmp_path / "both.html").stat().st_size > 10_000
+    assert run("export", f"{store}/runs/a", "--quiet") == f"{store}/runs/a/samples.parquet"
+    assert (content(f"{store}/runs/a", "samples.parquet") or b"")[:4] == b"PAR1"
+    run("export", f"{store}/runs", "--out", str(tmp_path / "all.parquet"), "--quiet")
+    assert (tmp_path / "all.parquet").is_file()
     assert "only runs on this machine can be viewed" in run("view", f"{store}/runs", code=2).replace("│ ", "")
     assert "is an address" in run("report", f"{store}/runs", "--out", f"{store}/x.html", code=2)
     filesystem(store).pipe_file(f"{store}/words.txt", b"the sky is blue")

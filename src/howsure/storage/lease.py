@@ -21,7 +21,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from howsure.errors import HowsureError, InputError, RunLocked
+from howsure.errors import HowsureError, InputError, RunLocked, StorageError
 from howsure.storage.folder import StoredFolder
 from howsure.storage.reading import names_below
 
@@ -67,7 +67,10 @@ class Lease:
     def check(self) -> None:
         """Raises RunLocked where the lease is lost. One that may have run out while this process slept is renewed."""
         if self.lost is None and time.monotonic() - self._renewed > self.seconds / 2:
-            self._renew()
+            try:
+                self._renew()
+            except InputError as error:  # that it cannot be read is one more reason not to write
+                raise StorageError(f"{error}; samples written before are safe") from error
         if self.lost is not None:
             raise RunLocked(f"{self.folder} {self.lost}: this process stops; the same command goes on when it is free")
 
@@ -127,7 +130,10 @@ def _locked(folder: StoredFolder, about: dict[str, Any]) -> RunLocked:
 
 
 def _looks_alive(about: dict[str, Any]) -> bool:
-    return not _is_dead(about) and time.time() - float(about.get("renewed", 0)) < _lasts(about)
+    """By the clock; a time that is yet to come tells nothing but that one of the clocks is wrong."""
+    renewed = about.get("renewed")
+    age = time.time() - renewed if isinstance(renewed, int | float) else float("inf")
+    return not _is_dead(about) and abs(age) < _lasts(about)
 
 
 def _is_dead(about: dict[str, Any]) -> bool:

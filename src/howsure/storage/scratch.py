@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,16 @@ class Copy(type(Path())):  # type: ignore[misc]
 
     def __bytes__(self) -> bytes:
         return os.fsencode(self.__fspath__())
+
+    # Later versions of Python look into folders by a path's text, which here is its address.
+    def iterdir(self) -> Iterator[Copy]:
+        return map(Copy, Path(self.__fspath__()).iterdir())
+
+    def glob(self, pattern: str, **how: Any) -> Iterator[Copy]:
+        return map(Copy, Path(self.__fspath__()).glob(pattern, **how))
+
+    def rglob(self, pattern: str, **how: Any) -> Iterator[Copy]:
+        return map(Copy, Path(self.__fspath__()).rglob(pattern, **how))
 
 
 def local(place: str | os.PathLike[str], *, fresh: bool = True) -> Path:
