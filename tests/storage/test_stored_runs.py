@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -240,7 +241,7 @@ def test_an_answer_that_got_lost_is_no_second_writer(bucket: str, monkeypatch: p
 
 @pytest.fixture
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(leases.SECONDS_VARIABLE, "1")
+    monkeypatch.setenv(leases.SECONDS_VARIABLE, "2")
 
 
 @pytest.fixture
@@ -262,13 +263,17 @@ def test_a_second_writer_is_told_who_writes(store: str) -> None:
 def test_of_many_who_begin_at_once_one_writes(bucket: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    def begin(number: int) -> bool:
+    refused = threading.Semaphore(0)
+
+    def begin(_: int) -> bool:
         lease = Lease(StoredFolder(f"{bucket}/run"))
         try:
             lease.acquire()
         except RunLocked:
+            refused.release()
             return False
-        time.sleep(0.5)
+        for _ in range(5):
+            assert refused.acquire(timeout=60)
         lease.release()
         return True
 
@@ -276,55 +281,55 @@ def test_of_many_who_begin_at_once_one_writes(bucket: str) -> None:
         assert sum(pool.map(begin, range(6))) == 1
 
 
-def test_a_lease_that_is_kept_is_not_taken(store: str, short_leases: None, elsewhere: None) -> None:
-    with RunWriter(f"{store}/run", identity(), 6) as writer:
+def test_a_lease_that_is_kept_is_not_taken(short_leases: None, elsewhere: None) -> None:
+    with RunWriter("memory://a-lease-that-is-kept/run", identity(), 6) as writer:
         writer.append(samples(0, 2))
-        time.sleep(1.5)
+        time.sleep(2.5)
         with pytest.raises(RunLocked):
-            work(f"{store}/run")
+            work("memory://a-lease-that-is-kept/run")
         writer.append(samples(2, 3))
 
 
 def test_a_holder_whose_clock_is_wrong_is_not_robbed(
-    store: str, short_leases: None, elsewhere: None, monkeypatch: pytest.MonkeyPatch
+    short_leases: None, elsewhere: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with RunWriter(f"{store}/run", identity(), 6) as writer:
+    with RunWriter("memory://a-holder-whose-clock/run", identity(), 6) as writer:
         real = time.time
         monkeypatch.setattr(leases.time, "time", lambda: real() - 86_400)  # type: ignore[attr-defined]
         time.sleep(0.5)
         monkeypatch.setattr(leases, "_looks_alive", lambda about: False)
         with pytest.raises(RunLocked):
-            work(f"{store}/run")
+            work("memory://a-holder-whose-clock/run")
         writer.append(samples(0, 2))
 
 
 def test_a_dead_holder_whose_clock_was_ahead_is_followed(
-    store: str, short_leases: None, elsewhere: None, monkeypatch: pytest.MonkeyPatch
+    short_leases: None, elsewhere: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = time.time
     with monkeypatch.context() as patch:
         patch.setattr(leases.time, "time", lambda: real() + 86_400)  # type: ignore[attr-defined]
-        dead = Lease(StoredFolder(f"{store}/run"))
+        dead = Lease(StoredFolder("memory://a-dead-holder-whose-/run"))
         dead.acquire()
         dead._ended.set()
-    assert work(f"{store}/run") == []
+    assert work("memory://a-dead-holder-whose-/run") == []
 
 
 def test_one_that_sleeps_too_long_loses_its_lease(
-    store: str, short_leases: None, elsewhere: None, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, bytes]
+    bucket: str, short_leases: None, elsewhere: None, monkeypatch: pytest.MonkeyPatch, undisturbed: dict[str, bytes]
 ) -> None:
     monkeypatch.setattr(Lease, "_renew_all_the_time", lambda self: None)
     with (
         pytest.raises(RunLocked, match="was taken over by another process"),
-        RunWriter(f"{store}/run", identity(), 6) as asleep,
+        RunWriter(f"{bucket}/run", identity(), 6) as asleep,
     ):
         asleep.append(samples(0, 2))
-        time.sleep(1.1)
-        assert Run(f"{store}/run").status == "stopped"
-        assert work(f"{store}/run") == ["s0", "s1"]
+        time.sleep(2.1)
+        assert Run(f"{bucket}/run").status == "stopped"
+        assert work(f"{bucket}/run") == ["s0", "s1"]
         asleep.append(samples(2, 4))
-    assert stored(f"{store}/run") == undisturbed
-    assert Run(f"{store}/run").status == "finished"
+    assert stored(f"{bucket}/run") == undisturbed
+    assert Run(f"{bucket}/run").status == "finished"
 
 
 def test_one_that_wakes_between_looking_and_writing_is_refused_by_the_store(
