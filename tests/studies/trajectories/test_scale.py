@@ -262,7 +262,7 @@ def test_a_preview_of_a_preview_is_itself() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_document_is_written_row_by_row_as_it_would_be_whole(logs: Path, count: int) -> None:
     found = howsure.trajectories(logs / "b.json", verbose=True)
-    rows = Rows(found.trajectories[:count], verbose=True)
+    rows = Rows(found.trajectories[:count], found.scores, verbose=True)
     whole = {"metadata": found.metadata, "results": list(rows)}
     assert as_json(found.metadata, rows) == to_json(whole, indent=2) + b"\n"
     assert rows[0:2] == list(rows)[0:2]

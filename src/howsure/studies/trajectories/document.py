@@ -17,7 +17,7 @@ import numpy as np
 
 from howsure.runs.files import to_json
 from howsure.studies.summary import Coverage
-from howsure.studies.trajectories.scores import propagation_row
+from howsure.studies.trajectories.scores import FinalScores, propagation_row
 from howsure.studies.trajectories.turns import Actor, Loaded, Trajectory, Turn
 
 PREVIEW_CHARACTERS = 100
@@ -45,8 +45,9 @@ class Rows(Sequence[dict[str, Any]]):
     Rows take far more memory than the figures that they are made of, so each is made when somebody asks for it.
     """
 
-    def __init__(self, trajectories: Sequence[Trajectory], *, verbose: bool = False) -> None:
+    def __init__(self, trajectories: Sequence[Trajectory], scores: FinalScores, *, verbose: bool = False) -> None:
         self._trajectories = trajectories
+        self._scores = scores
         self._verbose = verbose
 
     def __len__(self) -> int:
@@ -60,12 +61,13 @@ class Rows(Sequence[dict[str, Any]]):
 
     def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
         if isinstance(place, slice):
-            return [self._row(one) for one in self._trajectories[place]]
-        return self._row(self._trajectories[place])
+            return [self._row(at) for at in range(len(self))[place]]
+        return self._row(range(len(self))[place])
 
-    def _row(self, one: Trajectory) -> dict[str, Any]:
+    def _row(self, place: int) -> dict[str, Any]:
+        one = self._trajectories[place]
         row = simulation_row(one, verbose=self._verbose)
-        return row | {"propagation": propagation_row(one, verbose=self._verbose)}
+        return row | {"propagation": propagation_row(self._scores[place], one if self._verbose else None)}
 
 
 def as_json(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> bytes:

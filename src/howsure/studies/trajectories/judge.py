@@ -25,8 +25,9 @@ from howsure.studies.trajectories.scores import (
     DISTANCE,
     LEARNED,
     WHOSE,
+    Finals,
+    FinalScores,
     as_column,
-    propagate,
     situation,
     turns_of,
     uncertainties,
@@ -70,10 +71,13 @@ class Judging(msgspec.Struct, frozen=True):
 USUAL = Judging()
 
 
-def judge(trajectories: Sequence[Trajectory], judging: Judging, *, seed: int) -> list[dict[str, Any]]:
+def judge(
+    trajectories: Sequence[Trajectory], scores: FinalScores, judging: Judging, *, seed: int
+) -> list[dict[str, Any]]:
     """Every group of comparable runs, largest first."""
     found = grouped([key_of(trajectory) for trajectory in trajectories])
-    return [_judged(key, {place: trajectories[place] for place in places}, judging, seed) for key, places in found]
+    groups = [(key, {place: trajectories[place] for place in places}) for key, places in found]
+    return [_judged(key, runs, scores, judging, seed) for key, runs in groups]
 
 
 def grouped(keys: Sequence[Key]) -> list[tuple[Key, list[int]]]:
@@ -102,7 +106,9 @@ def task_of(trajectory: Trajectory) -> str:
     return f"{trajectory.domain or trajectory.set_name}/{trajectory.task_id}"
 
 
-def _judged(key: Key, runs: Mapping[int, Trajectory], judging: Judging, seed: int) -> dict[str, Any]:
+def _judged(
+    key: Key, runs: Mapping[int, Trajectory], scores: FinalScores, judging: Judging, seed: int
+) -> dict[str, Any]:
     """One group; `runs` by their place among all that were read."""
     rewarded = [run for run in runs.values() if run.failed is not None]
     head = _head(key, list(runs.values()), rewarded)
@@ -114,7 +120,7 @@ def _judged(key: Key, runs: Mapping[int, Trajectory], judging: Judging, seed: in
     places = [place for place, run in runs.items() if run.failed is not None]
     return head | {
         "reason": None,
-        "scores": score_table(rewarded, judging, seed),
+        "scores": score_table(rewarded, [scores[place] for place in places], judging, seed),
         "breakdown": {
             "watched": judging.watch,
             "false_alarm_rate": judging.false_alarm_rate,
@@ -154,12 +160,14 @@ def _why_not(head: dict[str, Any]) -> str | None:
 # -- scores against failure ----------------------------------------------------------------------------------------
 
 
-def score_table(runs: Sequence[Trajectory], judging: Judging, seed: int) -> list[dict[str, Any]]:
+def score_table(
+    runs: Sequence[Trajectory], finals: Sequence[Finals], judging: Judging, seed: int
+) -> list[dict[str, Any]]:
     """Each score of agent, user and both against failure, and the number of turns as what they have to beat."""
     lengths = [float(len(run.turns)) if run.turns else None for run in runs]
     rows = [_score_row("run", TURN_COUNT, lengths, runs, judging, seed)]
     for whose in WHOSE:
-        found = [propagate(run, whose) for run in runs]
+        found = [scores[whose] for scores in finals]
         for name in dict.fromkeys(name for scores in found for name in scores):
             values = [scores[name].value if name in scores else None for scores in found]
             rows.append(_score_row(whose, name, values, runs, judging, seed))

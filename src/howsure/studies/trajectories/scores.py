@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.measures import PROPAGATIONS, final_value, running_weighted
+from howsure.measures import PROPAGATIONS, Final, final_value, running_weighted
 from howsure.studies.trajectories.turns import Trajectory, Turn
 
 Array = NDArray[np.float64]
@@ -54,11 +54,37 @@ def propagate(trajectory: Trajectory, whose: str) -> dict[str, Propagated]:
     return found
 
 
-def propagation_row(trajectory: Trajectory, *, verbose: bool = False) -> dict[str, Any]:
-    """All scores of a trajectory as data; `verbose` adds the running values."""
-    return {
-        whose: {name: _row(found, verbose) for name, found in propagate(trajectory, whose).items()} for whose in WHOSE
-    }
+Finals = dict[str, dict[str, Final]]
+"""What the scores of one trajectory came to: by whose they are, and by name."""
+
+
+class FinalScores:
+    """What the scores of each trajectory came to, by its place; worked out when first asked for, and then kept, since
+    the judgement, the document and the tables all want them."""
+
+    def __init__(self, trajectories: Sequence[Trajectory]) -> None:
+        self._trajectories = trajectories
+        self._found: dict[int, Finals] = {}
+
+    def __getitem__(self, place: int) -> Finals:
+        if place not in self._found:
+            one = self._trajectories[place]
+            self._found[place] = {
+                whose: {name: Final(found.value, found.turns) for name, found in propagate(one, whose).items()}
+                for whose in WHOSE
+            }
+        return self._found[place]
+
+
+def propagation_row(finals: Finals, trajectory: Trajectory | None = None) -> dict[str, Any]:
+    """All scores of a trajectory as data; with the running values where it is given itself."""
+    rows = {whose: {name: _row(found) for name, found in scores.items()} for whose, scores in finals.items()}
+    if trajectory is None:
+        return rows
+    for whose in WHOSE:
+        for name, found in propagate(trajectory, whose).items():
+            rows[whose][name]["running"] = [v if _is_number(v) else None for v in found.running.tolist()]
+    return rows
 
 
 def _propagated(running: Array, u: Array, weights: Array | None = None) -> Propagated:
@@ -66,9 +92,8 @@ def _propagated(running: Array, u: Array, weights: Array | None = None) -> Propa
     return Propagated(running, final.value, final.turns)
 
 
-def _row(found: Propagated, verbose: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"value": found.value if _is_number(found.value) else None, "turns": found.turns}
-    return row | ({"running": [v if _is_number(v) else None for v in found.running.tolist()]} if verbose else {})
+def _row(found: Final) -> dict[str, Any]:
+    return {"value": found.value if _is_number(found.value) else None, "turns": found.turns}
 
 
 def _is_number(value: float | None) -> bool:

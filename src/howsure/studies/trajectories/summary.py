@@ -12,6 +12,7 @@ from howsure.measures import bootstrap_mean
 from howsure.studies.summary import Figure, summary
 from howsure.studies.trajectories.document import coverage, scores_of, statistics
 from howsure.studies.trajectories.judge import Judging, judge, task_of
+from howsure.studies.trajectories.scores import FinalScores
 from howsure.studies.trajectories.turns import IMPOSSIBLE, Problem, Trajectory
 
 MEANINGS = {"agent": "agent reasoning uncertainty", "user": "user confusion"}
@@ -24,6 +25,7 @@ def summarise(
     problems: Sequence[Problem],
     notes: Sequence[str],
     judging: Judging | None,
+    scores: FinalScores,
     *,
     seed: int,
 ) -> dict[str, Any]:
@@ -37,7 +39,7 @@ def summarise(
         simulations=len(trajectories),
         statistics={actor: statistics(_scores(trajectories, actor)) for actor in MEANINGS},
         messages=_messages(trajectories),
-        groups=[] if judging is None else judge(trajectories, judging, seed=seed),
+        groups=[] if judging is None else judge(trajectories, scores, judging, seed=seed),
         problems=[problem.sentence for problem in problems[:SHOWN_PROBLEMS]],
         problem_counts=_counts(problems),
     )

@@ -8,16 +8,16 @@ from typing import Any
 
 from howsure.runs.files import write_csv
 from howsure.studies.trajectories.document import finite
-from howsure.studies.trajectories.scores import WHOSE, propagate
+from howsure.studies.trajectories.scores import Finals, FinalScores
 from howsure.studies.trajectories.turns import Trajectory
 
 TURNS, RUNS = "turns.csv", "trajectories.csv"
 
 
-def write_tables(folder: Path, trajectories: Sequence[Trajectory]) -> None:
+def write_tables(folder: Path, trajectories: Sequence[Trajectory], scores: FinalScores) -> None:
     """What is missing or infinite is an empty cell; the reason stands beside it."""
     write_csv(folder / TURNS, _Turns(trajectories))
-    write_csv(folder / RUNS, [_run(one) for one in trajectories])
+    write_csv(folder / RUNS, [_run(one, scores[place]) for place, one in enumerate(trajectories)])
 
 
 class _Turns:
@@ -48,7 +48,7 @@ def _turns(one: Trajectory) -> Iterable[dict[str, Any]]:
         }
 
 
-def _run(one: Trajectory) -> dict[str, Any]:
+def _run(one: Trajectory, finals: Finals) -> dict[str, Any]:
     row = {
         "source": one.source,
         "simulation_id": one.id,
@@ -60,5 +60,5 @@ def _run(one: Trajectory) -> dict[str, Any]:
         "failed": one.failed,
         "turns": len(one.turns),
     }
-    scores = {f"{whose}_{name}": finite(s.value) for whose in WHOSE for name, s in propagate(one, whose).items()}
+    scores = {f"{whose}_{name}": finite(s.value) for whose, found in finals.items() for name, s in found.items()}
     return row | scores

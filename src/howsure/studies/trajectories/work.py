@@ -23,6 +23,7 @@ from howsure.studies.trajectories import proxy
 from howsure.studies.trajectories.document import Rows, as_json, metadata
 from howsure.studies.trajectories.judge import USUAL, Judging
 from howsure.studies.trajectories.reading import Reading, read_sources
+from howsure.studies.trajectories.scores import FinalScores
 from howsure.studies.trajectories.scoring import Batch, Scorer, sample_id, trajectory_of
 from howsure.studies.trajectories.shelf import Shelf
 from howsure.studies.trajectories.sources import PathLike, find_sources
@@ -110,6 +111,7 @@ class Result(NamedTuple):
     metadata: dict[str, Any]
     rows: Rows
     """A row for each run, made when it is asked for."""
+    scores: FinalScores
     run: Run | None
 
     @property
@@ -254,7 +256,7 @@ def _into_run(
         )
         result = _finished(prepared, _taken(writer.samples), judging, verbose, seed)
         result.write(writer.path / RESULTS)
-        write_tables(writer.path, result.trajectories)
+        write_tables(writer.path, result.trajectories, result.scores)
         writer.finish(result.summary)
     return result._replace(run=Run(out))
 
@@ -318,6 +320,7 @@ def _finished(
 ) -> Result:
     loaded = [reading.loaded for reading in prepared.readings]
     unread = [problem for one in trajectories for problem in proxy.problems_of(one)]
-    summary = summarise(trajectories, [*prepared.problems, *unread], prepared.notes, judging, seed=seed)
-    rows = Rows(trajectories, verbose=verbose)
-    return Result(summary, trajectories, metadata(loaded, trajectories), rows, None)
+    scores = FinalScores(trajectories)
+    summary = summarise(trajectories, [*prepared.problems, *unread], prepared.notes, judging, scores, seed=seed)
+    rows = Rows(trajectories, scores, verbose=verbose)
+    return Result(summary, trajectories, metadata(loaded, trajectories), rows, scores, None)
