@@ -7,8 +7,11 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from faults.cases import Workshop
 from faults.harness import Commands, assert_same_run, assert_whole, chance, manifest, several
+from howsure.runs import Identity, Run, RunWriter, folder
 
 FAR_AHEAD_S = 4e9
 """Seconds since 1970 that lie in the year 2096."""
@@ -32,6 +35,15 @@ def test_a_clock_that_goes_backwards_changes_no_figure(commands: Commands, works
             commands.finish(*arguments, set=smaller, clock_seed=seed + 1)
             assert_same_run(whole, out)
             assert_times_make_sense(out)
+
+
+def test_no_run_ends_before_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(["2030-06-01T12:00:00+00:00", "2030-06-01T11:59:59+00:00"])
+    monkeypatch.setattr(folder, "_now", lambda: next(times))
+    with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, Identity("mcq", {}, {}, {}, 0), items=1):
+        raise KeyboardInterrupt
+    assert Run(tmp_path).status == "interrupted"
+    assert_times_make_sense(tmp_path)
 
 
 def test_the_time_of_day_may_be_recorded_and_still_go_backwards(

@@ -31,6 +31,7 @@ from faults.harness import (
     read,
     several,
 )
+from howsure.runs.files import remove_scraps
 
 pytestmark = pytest.mark.long
 STUDIES = ("mcq", "mcq_pair", "perplexity", "perplexity_hf", "trajectories", "trust", "grounding")
@@ -103,6 +104,17 @@ def test_a_run_that_is_killed_twice_at_one_place_is_counted_by_its_sessions(
     assert manifest(torn)["sessions"] == 3
 
 
+def test_half_a_frame_is_never_taken_for_a_frame(commands: Commands, workshop: Workshop, tmp_path: Path) -> None:
+    """A picture is not looked into when a run is taken up: what has its name must be whole."""
+    case, whole, torn = workshop.trust(), tmp_path / "whole" / "run", tmp_path / "torn" / "run"
+    arguments = [*case.arguments, "--out"]
+    moments = moments_of(commands, [*arguments, whole], whole, tmp_path / "moments")
+    begun = next(i for i, line in enumerate(moments, 1) if "after open" in line and "/frames/" in line)
+    assert commands.run(*arguments, torn, below=str(torn), kill_at=begun).killed
+    commands.finish(*arguments, torn)
+    assert_same_run(whole, torn)
+
+
 @pytest.mark.parametrize("suffix", [".arpa", ".arpa.gz"])
 def test_training_that_is_killed_leaves_the_old_model_or_the_new(
     suffix: str, commands: Commands, workshop: Workshop, tmp_path: Path
@@ -154,3 +166,14 @@ def test_the_command_itself_from_the_first_instant_on(workshop: Workshop, tmp_pa
     _, said = (last := start(torn)).communicate()
     assert last.returncode == 0, said.decode()
     assert_same_run(whole, torn)
+
+
+def test_scraps_of_killed_writes_go_and_nothing_else_does(tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    scraps = [tmp_path / ".summary.json.a1b2c3d4.part", tmp_path / "tables" / ".turns.csv.x_y_z_12.part"]
+    others = [tmp_path / name for name in (".lock", "big.part", ".hidden.part", "tables/turns.csv")]
+    for path in (*scraps, *others):
+        path.write_text("something")
+    remove_scraps(tmp_path)
+    assert not any(path.exists() for path in scraps)
+    assert all(path.exists() for path in others)

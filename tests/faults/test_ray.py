@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -66,36 +67,45 @@ def workers_of(node: Any) -> list[int]:
     return named
 
 
-def kill_a_worker(cluster: Any, nodes: list[Any]) -> None:
-    chosen = next(pid for node in nodes for pid in workers_of(node))
-    os.kill(chosen, signal.SIGKILL)
+def wait_for_workers(nodes: list[Any]) -> tuple[Any, int]:
+    """A node with a worker that works, and that worker; one may just have been replaced."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < until:
+        for node in nodes:
+            if found := workers_of(node):
+                return node, found[0]
+        time.sleep(0.01)
+    raise AssertionError("no worker of Ray is at work")
 
 
-def kill_a_node(cluster: Any, nodes: list[Any]) -> None:
+def kill_a_worker(nodes: list[Any]) -> None:
+    _, pid = wait_for_workers(nodes)
+    os.kill(pid, signal.SIGKILL)
+
+
+def kill_a_node(nodes: list[Any]) -> None:
     """Its raylet first, with nobody to say good-bye, and then all that ran there, as when a machine loses its power."""
-    node = next(node for node in nodes if workers_of(node))
+    node, _ = wait_for_workers(nodes)
     below = processes_below(raylet_of(node))
     for pid in (raylet_of(node), *below):
-        try:
+        with contextlib.suppress(ProcessLookupError):  # it went with the raylet
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue  # it went with the raylet
     nodes.remove(node)
 
 
 def killed_on_the_way(
-    started: Started, out: Path, after: int, kill: Callable[[Any, list[Any]], None], cluster: Any, nodes: list[Any]
+    started: Started, out: Path, after: int, kill: Callable[[list[Any]], None], nodes: list[Any]
 ) -> Ended:
     until = time.monotonic() + PATIENCE_SECONDS
     while lines_on_disk(out) < after and time.monotonic() < until:
         time.sleep(0.005)
-    kill(cluster, nodes)
+    kill(nodes)
     assert lines_on_disk(out) < SAMPLES, "the run was over before anything could be killed: make it longer"
     return started.wait()
 
 
 SAMPLES = 200
-WAYS: dict[str, Callable[[Any, list[Any]], None]] = {"node": kill_a_node} | ({"worker": kill_a_worker} if LONG else {})
+WAYS: dict[str, Callable[[list[Any]], None]] = {"node": kill_a_node} | ({"worker": kill_a_worker} if LONG else {})
 
 
 def case_of(workshop: Workshop, name: str) -> Case:
@@ -117,7 +127,7 @@ def test_what_dies_has_its_work_done_again_and_each_sample_is_there_once(
         slowly = {"below": str(torn), "pause_s": 0.003, "set": dict(case.smaller)}
         started = commands.start(*arguments, *on_ray, "--out", torn, **slowly)
         after = chance("ray", name, what).randint(5, 60)
-        ended = killed_on_the_way(started, torn, after, WAYS[what], cluster, nodes)
+        ended = killed_on_the_way(started, torn, after, WAYS[what], nodes)
     finally:
         for node in nodes:
             cluster.remove_node(node)

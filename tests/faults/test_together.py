@@ -8,6 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+from filelock import FileLock
+
 from faults.cases import Workshop
 from faults.harness import Commands, assert_same_run, manifest, read, several
 from howsure.runs import Run
@@ -42,6 +44,16 @@ def test_of_those_who_begin_at_the_same_instant_one_works(
         assert_same_run(whole, out)
         assert manifest(out)["sessions"] == len(workers) + begun
     assert told, "they never met"
+
+
+def test_who_left_a_run_is_not_said_to_write_it(commands: Commands, workshop: Workshop, tmp_path: Path) -> None:
+    """Between its lock and its manifest a process has not said yet who it is; the manifest still names a dead one."""
+    case, out = workshop.mcq(), tmp_path / "run"
+    arguments = [*case.arguments, "--out", out]
+    assert commands.run(*arguments, below=str(out), kill_at=45).killed
+    with FileLock(out / ".lock"):
+        said = commands.refused(*arguments)
+    assert f"{out} is being written by another process: wait for it" in said
 
 
 def test_training_into_one_file_at_the_same_instant(commands: Commands, workshop: Workshop, tmp_path: Path) -> None:

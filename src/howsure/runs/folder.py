@@ -394,10 +394,28 @@ def _lock(folder: Path) -> Any:
         try:
             lock.acquire()
         except Timeout as error:
-            owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
-            who = f"process {owner.get('pid')} on {owner.get('host')}" if owner else "another process"
+            who = _writer_of(folder)
             raise RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out") from error
     return lock
+
+
+def _writer_of(folder: Path) -> str:
+    """Who has the lock; for an instant the manifest still names the last one, who may be gone."""
+    owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
+    gone = owner.get("host") == socket.gethostname() and not _is_alive(owner.get("pid"))
+    return "another process" if gone or not owner else f"process {owner.get('pid')} on {owner.get('host')}"
+
+
+def _is_alive(pid: Any) -> bool:
+    if os.name != "posix" or not isinstance(pid, int) or pid <= 0:
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _manifest_json(manifest: Manifest) -> bytes:
