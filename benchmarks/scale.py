@@ -44,9 +44,20 @@ finally:
         "seconds": seconds,
         "cpu_seconds": sum(one.ru_utime + one.ru_stime for one in (own, others)),
         "driver_bytes": own.ru_maxrss * 1024,
-        "worker_bytes": others.ru_maxrss * 1024,
     }), file=sys.stderr)
 """
+
+
+WORKER = """
+import pickle, resource, sys
+from howsure.studies.trajectories.reading import Reader, handed_out
+from howsure.studies.trajectories.sources import find_sources
+reader = Reader()
+for piece in handed_out(find_sources(sys.argv[1:])[0]):
+    pickle.dumps(reader(piece))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+"""What a worker does, alone: children's peaks as the system tells them hold what they share with their parent."""
 
 
 def cases() -> list[Case]:
@@ -55,6 +66,7 @@ def cases() -> list[Case]:
     for words, options in (("", []), (" with --out", ["--out"])):
         for count in COUNTS:
             notes[f"{count} files{words}"] = _shown(grown(count, options))
+    notes |= {f"a worker that reads {count} files": f"{worker_bytes(count) / 1e6:.0f} MB" for count in (62, 1000)}
     notes |= {f"two workers against one, {name}": value for name, value in scaling().items()}
     return [Case(f"{FILES_FOR_SCALING} files read", {"two processes": _read_by(2), "one process": _read_by(1)}, notes)]
 
@@ -76,10 +88,12 @@ def grown(count: int, options: list[str]) -> dict[str, float]:
 
 
 def _shown(found: dict[str, float]) -> str:
-    return (
-        f"{found['seconds']:.1f} s ({found['cpu_seconds']:.1f} s of CPU), {found['driver_bytes'] / 1e6:.0f} MB, "
-        f"each worker {found['worker_bytes'] / 1e6:.0f} MB"
-    )
+    return f"{found['seconds']:.1f} s ({found['cpu_seconds']:.1f} s of CPU), {found['driver_bytes'] / 1e6:.0f} MB"
+
+
+def worker_bytes(count: int) -> int:
+    command = [sys.executable, "-c", WORKER, str(folder_of(count))]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ)).stdout)
 
 
 def scaling(rounds: int = ROUNDS) -> dict[str, str]:
