@@ -90,8 +90,11 @@ def _hunted(target: Target, seconds: int) -> Outcome:
 
 
 def _why(said: str) -> str:
-    """The last line of Python's traceback, or what libFuzzer says itself."""
-    lines = re.findall(r"^(?:(?!INFO)\w[\w.]*: .*|==\d+== ?ERROR: .*|SUMMARY: .*)$", said, re.MULTILINE)
+    """What Python raised, or what libFuzzer says itself."""
+    raised = re.search(r"=== Uncaught Python exception: ===\n(.*)", said)
+    if raised is not None:
+        return raised[1][:500]
+    lines = re.findall(r"^(?:==\d+== ?ERROR: .*|SUMMARY: .*)$", said, re.MULTILINE)
     return lines[0][:500] if lines else "it ended without a word"
 
 

@@ -14,8 +14,8 @@ from howsure.storage.unpacking import HARMLESS_BYTES, MOST_FOLD, unpacked, unpac
 from howsure.studies.entropy import read_texts
 from howsure.studies.texts import Texts
 
-BOMB = gzip.compress(b"\n" * 10_000_000, mtime=0) * 5
-"""Fifty kilobytes, fifty megabytes; gzip takes members one after the other for one file."""
+BOMB = gzip.compress(b"a" * 10_000_000, mtime=0) * 3
+"""Thirty kilobytes, thirty megabytes; gzip takes members one after the other for one file."""
 
 
 def test_what_is_packed_comes_out() -> None:

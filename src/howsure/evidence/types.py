@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -272,8 +272,12 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     distance: float | None = None
 
 
+_Place = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""A larger one fits into no array."""
+
+
 class _TopRecord(msgspec.Struct):
-    starts: list[int]
+    starts: list[_Place]
     tokens: list[str]
     logprobs: list[float]
     bytes: list[str | None] | None = None
