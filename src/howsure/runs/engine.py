@@ -80,11 +80,14 @@ class LocalEngine:
             self._ready = job
 
     def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Generator[Found, None, None]:
-        for piece, following in _with_next(pieces) if job.looks_ahead else zip(pieces, repeat(None)):
-            self.load(job)
-            if following is not None:
-                job.prefetch(following)
-            yield job(piece)
+        try:
+            for piece, following in _with_next(pieces) if job.looks_ahead else zip(pieces, repeat(None)):
+                self.load(job)
+                if following is not None:
+                    job.prefetch(following)
+                yield job(piece)
+        finally:
+            self._ready = None  # with its weights, which the next model needs the room of
 
     def close(self) -> None:
         self._ready = None
