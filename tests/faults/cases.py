@@ -152,13 +152,12 @@ class Workshop:
         arguments = ["trust", "run", "home", "--model", self.hf, "--episodes", "2", "--max-steps", "4"]
         return Case("trust", [*arguments, "--quiet", "--json"])
 
-    @property
-    def screens(self) -> Path:
-        return self.make("screens", _screens)
+    def screens(self, count: int = 6) -> Path:
+        return self.make(f"screens-{count}", lambda place: write_screens(place, count))
 
     def grounding(self) -> Case:
         model = self.built("clicker")
-        arguments = ["grounding", "run", str(self.screens), "--model", f"hf:{model}", "--batch-size", "2"]
+        arguments = ["grounding", "run", str(self.screens()), "--model", f"hf:{model}", "--batch-size", "2"]
         return Case("grounding", [*arguments, "--max-new-tokens", "24", "--quiet", "--json"])
 
 
@@ -177,13 +176,14 @@ def build_clicker() -> None:
     build_vision("qwen3_vl", Path(sys.argv[1]))
 
 
-def _screens(place: Path) -> Path:
-    """Six screens of two users, each with one instruction."""
-    rows: list[dict[str, Any]] = []
+def write_screens(place: Path, count: int) -> Path:
+    """Instructions of two users on six screens."""
     for i in range(6):
         picture(place / f"{i}.png", 96 + 16 * (i % 3), 64, seed=i)
-        target = {"kind": "point", "coords": [100 + 120 * i, 300]}
-        asked = {"id": f"c{i}", "image": f"{i}.png", "instruction": f"press {i}"}
+    rows: list[dict[str, Any]] = []
+    for i in range(count):
+        asked = {"id": f"c{i}", "image": f"{i % 6}.png", "instruction": f"press {i}"}
+        target = {"kind": "point", "coords": [100 + 120 * (i % 6), 300]}
         rows.append({**asked, "target": target, "labels": {"user": [f"u{i % 2}"]}})
     data = place / "clicks.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
