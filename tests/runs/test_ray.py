@@ -324,3 +324,20 @@ def test_every_error_survives_the_way_from_a_worker() -> None:
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         open_engine(**options)
+
+
+def test_a_head_without_gpus_plans_for_workers_that_have_them(tiny_folder: Path, tmp_path: Path) -> None:
+    """The writer never loads the weights; a worker that has no such device says so itself."""
+    from howsure.runs import placed
+    from howsure.studies.mcq import prepare
+
+    data = questions(tmp_path / "q.jsonl", 4)
+    options = placed(RayEngine(gpus_per_worker=0.5), {"device": None})
+    assert options == {"device": "cuda", "elsewhere": True}
+    assert placed("ray", {}) == {"device": "cpu", "elsewhere": True}, "a worker without a GPU has none"
+    assert placed("ray", {"device": "cuda:1"}, 1.0)["device"] == "cuda:1"
+    assert placed("local", {"device": None}) == placed(LocalEngine(), {"device": None}) == {"device": None}
+    model = prepare(data, f"hf:{tiny_folder}", **options).model
+    assert model.fingerprint()["device"] == "cuda"
+    with pytest.raises(InputError, match="device 'cuda' cannot be used here"):
+        pickle.loads(pickle.dumps(model)).fingerprint()

@@ -123,6 +123,13 @@ def engine_for(
     )
 
 
+def device_of(engine: str, device: str | None, gpus_per_worker: float | None) -> dict[str, Any]:
+    """Where a model of this command will be, which need not be this machine."""
+    from howsure.runs import placed
+
+    return placed(engine, {"device": device}, gpus_per_worker)
+
+
 def print_json(value: Any) -> None:
     from howsure.runs.files import to_json
 

@@ -191,7 +191,7 @@ def run(
         max_samples=max_samples,
         skip_bad=skip_bad,
         base_url=base_url,
-        device=device,
+        **common.device_of(engine, device, gpus_per_worker),
         dtype=dtype,
         token_budget=token_budget,
         trust_remote_code=trust_remote_code,

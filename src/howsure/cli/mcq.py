@@ -105,7 +105,7 @@ def mcq(
         batch_size=batch_size,
         skip_bad=skip_bad,
         base_url=base_url,
-        device=device,
+        **common.device_of(engine, device, gpus_per_worker),
         dtype=dtype,
         compile=compiled,
         tokenizer=tokenizer,

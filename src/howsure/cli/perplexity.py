@@ -77,7 +77,7 @@ def perplexity(
         stride=stride,
         skip_bad=skip_bad,
         base_url=base_url,
-        device=device,
+        **common.device_of(engine, device, gpus_per_worker),
         dtype=dtype,
         compile=compiled,
         token_budget=token_budget,

@@ -147,7 +147,7 @@ def trajectories(
                 jobs=jobs,
                 for_a_run=out is not None,
                 engine=doer,
-                device=device,
+                **common.device_of(engine, device, gpus_per_worker),
                 dtype=dtype,
                 compile=compiled,
                 token_budget=token_budget,

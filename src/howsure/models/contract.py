@@ -187,7 +187,8 @@ class ModelOptions:
     `device` None means a GPU where there is one. `dtype` None means float32 on a CPU and the checkpoint's
     own type elsewhere. `token_budget` None means 2,048 tokens a batch on a CPU and 16,384 elsewhere. `tokenizer` is a
     folder or name to take the tokenizer from, where the checkpoint holds none. `compile` costs seconds at first, and
-    makes a GPU faster from then on.
+    makes a GPU faster from then on. `elsewhere` means that others open the model for the work: `device` is theirs, and
+    not looked for on this machine.
     """
 
     base_url: str | None = None
@@ -199,6 +200,7 @@ class ModelOptions:
     compile: bool = False
     max_pixels: int | None = None
     concurrency: int = 8
+    elsewhere: bool = False
     announce: Callable[[str], None] | None = None
 
 

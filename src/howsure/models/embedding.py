@@ -66,11 +66,17 @@ class SentenceEmbedder:
     name = "all-MiniLM-L6-v2"
 
     def __init__(
-        self, announce: Announce | None = None, *, device: str | None = None, token_budget: int | None = None
+        self,
+        announce: Announce | None = None,
+        *,
+        device: str | None = None,
+        token_budget: int | None = None,
+        elsewhere: bool = False,
     ) -> None:
         if token_budget is not None and token_budget < 1:
             raise InputError(f"the token budget must be at least 1, not {token_budget}")
         self._wanted_device = device
+        self._elsewhere = elsewhere
         self._token_budget = token_budget
         self._announce = announce
 
@@ -201,7 +207,7 @@ class SentenceEmbedder:
         try:
             from howsure.models.hf.loading import choose_device
 
-            return choose_device(self._wanted_device)
+            return choose_device(self._wanted_device, self._elsewhere)
         except ImportError as error:
             raise _missing(error) from error
 

@@ -137,7 +137,7 @@ def load(name: str, *, lazy: bool = False, **options: Any) -> Model:
         raise MissingExtra(f"model {name!r}", back_end.extra or "all", missing)
     chosen = _options(options)
     model = back_end.open(parsed, chosen)
-    model.opened_by = (reopen, (name, replace(chosen, announce=None)))
+    model.opened_by = (reopen, (name, replace(chosen, announce=None, elsewhere=False)))
     if not lazy:
         model.load()
     return model

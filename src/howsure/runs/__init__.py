@@ -1,6 +1,6 @@
 """Run folders: what a study found, on disk, safe against crashes and readable later."""
 
-from howsure.runs.engine import Engine, Here, Job, LocalEngine, engine_at_hand, open_engine
+from howsure.runs.engine import Engine, Here, Job, LocalEngine, engine_at_hand, open_engine, placed
 from howsure.runs.folder import Run, RunWriter, find_runs
 from howsure.runs.progress import NoProgress, Progress, Tally
 from howsure.runs.records import Identity, Manifest, Sample
@@ -22,6 +22,7 @@ __all__ = [
     "engine_at_hand",
     "find_runs",
     "open_engine",
+    "placed",
     "work_along",
     "work_through",
 ]

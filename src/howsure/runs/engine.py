@@ -133,6 +133,20 @@ def open_engine(engine: str | Engine | None, **options: Any) -> Engine:
     raise InputError(f"--engine must be local or ray, not {engine!r}")
 
 
+def placed(
+    engine: str | Engine | None, options: dict[str, Any], gpus_per_worker: float | None = None
+) -> dict[str, Any]:
+    """Options of a model that an engine's workers open: their device is not for this machine to look for.
+
+    A worker that was given no GPU has none, whatever the machine has.
+    """
+    name = engine if isinstance(engine, str) or engine is None else engine.name
+    if name in (None, LocalEngine.name):
+        return options
+    gpus = getattr(engine, "gpus_per_worker", gpus_per_worker)
+    return options | {"device": options.get("device") or ("cuda" if gpus else "cpu"), "elsewhere": True}
+
+
 @contextmanager
 def engine_at_hand(engine: str | Engine | None, **options: Any) -> Iterator[Engine]:
     """The same for the time of a `with`; one that was opened here is closed after it."""

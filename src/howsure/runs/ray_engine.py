@@ -45,6 +45,7 @@ class RayEngine:
         )
         if workers is not None and workers < 1:
             raise InputError(f"--workers must be at least 1, not {workers}")
+        self.gpus_per_worker = self.room.gpus
         self.address = address
         self.workers = workers
         self._announce = announce or (lambda _: None)
@@ -122,7 +123,6 @@ def _amount(option: str, given: float | None, usual: float = 0.0) -> float:
 
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would call home
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
     except ImportError as error:

@@ -36,8 +36,10 @@ def refuse_lone_adapter(source: str) -> None:
     raise InputError(f"{source} is a LoRA adapter without the model that it belongs to: write hf:{base}+{source}")
 
 
-def choose_device(wanted: str | None) -> str:
-    """The device asked for, if this machine has it; else a GPU where there is one."""
+def choose_device(wanted: str | None, elsewhere: bool = False) -> str:
+    """The device asked for, if this machine has it or it is another's; else a GPU where there is one."""
+    if wanted is not None and elsewhere:
+        return wanted
     import torch
 
     if wanted is None:

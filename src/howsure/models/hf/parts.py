@@ -41,7 +41,7 @@ class ModelParts(Model):
     def device(self) -> str:
         from howsure.models.hf.loading import choose_device
 
-        return choose_device(self._options.device)
+        return choose_device(self._options.device, self._options.elsewhere)
 
     @cached_property
     def encoder(self) -> TextEncoder:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from howsure.models.contract import Model
-from howsure.runs import Engine, Progress, engine_at_hand
+from howsure.runs import Engine, Progress, engine_at_hand, placed
 from howsure.studies.grounding.work import DELTA, Prepared, Result, carry_out, prepare
 
 __all__ = ["Prepared", "Result", "carry_out", "grounding", "prepare"]
@@ -53,8 +53,9 @@ def grounding(
 ) -> Result:
     """Let a model click on every screen of the data, judge the clicks, and write a run folder.
 
-    The same call takes up a stopped run. `samples` more answers are drawn for each screen at `temperature`.
-    `engine` is who does the work: this process, or `"ray"` or a `RayEngine`. `model_options` (see `ModelOptions`) are for a model given by name; one given as an object stays loaded.
+    The same call takes up a stopped run. `samples` more answers are drawn for each screen at `temperature`. `engine` is
+    who does the work: this process, or `"ray"` or a `RayEngine`. `model_options` (see `ModelOptions`) are for a model
+    given by name; one given as an object stays loaded.
     """
     prepared = prepare(
         data,
@@ -75,7 +76,7 @@ def grounding(
         box_units=box_units,
         max_samples=max_samples,
         skip_bad=skip_bad,
-        **model_options,
+        **(placed(engine, model_options) if isinstance(model, str) else model_options),
     )
     try:
         with engine_at_hand(engine) as doer:

@@ -13,7 +13,7 @@ import os
 from typing import Any, overload
 
 from howsure.models.contract import Model
-from howsure.runs import Engine, Progress, engine_at_hand
+from howsure.runs import Engine, Progress, engine_at_hand, placed
 from howsure.studies.mcq.comparison import comparison_document
 from howsure.studies.mcq.document import check_writable, document, write_document
 from howsure.studies.mcq.work import Prepared, Result, carry_out, carry_out_all, prepare, prepare_all
@@ -67,8 +67,8 @@ def mcq(
     """Score every question of a JSONL file and write a run folder; the same call takes up a stopped run.
 
     With `model_b` both models run, one after the other, into `<out>/a` and `<out>/b`, and a `Pair` with their
-    comparison comes back. `engine` is who does the work: this process, or `"ray"` or a `RayEngine`. `model_options` (see `ModelOptions`) are for models given by name; one given as an object
-    stays loaded.
+    comparison comes back. `engine` is who does the work: this process, or `"ray"` or a `RayEngine`. `model_options`
+    (see `ModelOptions`) are for models given by name; one given as an object stays loaded.
     """
     if output_json is not None:
         check_writable(output_json)
@@ -82,7 +82,7 @@ def mcq(
         batch_size=batch_size,
         skip_bad=skip_bad,
         image_root=image_root,
-        **model_options,
+        **(placed(engine, model_options) if isinstance(model, str) or isinstance(model_b, str) else model_options),
     )
     with engine_at_hand(engine) as doer:
         found = carry_out_all(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from howsure.models.contract import Model
-from howsure.runs import Engine, Progress, engine_at_hand
+from howsure.runs import Engine, Progress, engine_at_hand, placed
 from howsure.studies.pairs import Pair
 from howsure.studies.perplexity.work import Prepared, Result, carry_out, carry_out_all, prepare_all, read_through
 from howsure.studies.texts import PathLike, as_paths
@@ -80,7 +80,7 @@ def perplexity(
         window=window,
         stride=stride,
         skip_bad=skip_bad,
-        **model_options,
+        **(placed(engine, model_options) if isinstance(model, str) or isinstance(model_b, str) else model_options),
     )
     with engine_at_hand(engine) as doer:
         return carry_out_all(prepared, out=out, seed=seed, retry_failed=retry_failed, progress=progress, engine=doer)

@@ -16,7 +16,7 @@ from contextlib import closing
 from typing import Any
 
 from howsure.models.contract import Model
-from howsure.runs import Engine, Progress, engine_at_hand
+from howsure.runs import Engine, Progress, engine_at_hand, placed
 from howsure.studies.texts import as_paths
 from howsure.studies.trajectories.intervention import Policy
 from howsure.studies.trajectories.judge import USUAL, Judging
@@ -66,7 +66,7 @@ def trajectories(
                 jobs=jobs,
                 for_a_run=out is not None,
                 engine=doer,
-                **model_options,
+                **placed(engine, model_options),
             )
         ) as prepared,
     ):

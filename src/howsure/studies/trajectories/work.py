@@ -143,6 +143,7 @@ def prepare(
     for_a_run: bool = False,
     engine: Engine | None = None,
     device: str | None = None,
+    elsewhere: bool = False,
     announce: Callable[[str], None] | None = None,
     **model_options: Any,
 ) -> Prepared:
@@ -166,7 +167,8 @@ def prepare(
     options: dict[str, Any] = {"tokens": tokens, "distances": distances}
     model, rolling, owned = None, Rolling(), False
     if score_with is not None:
-        chosen = {"device": device, "announce": announce, **model_options} if isinstance(score_with, str) else {}
+        asked = {"device": device, "elsewhere": elsewhere, "announce": announce, **model_options}
+        chosen = asked if isinstance(score_with, str) else {}
         ((model, owned),) = open_models([score_with], chosen)
         proxy.require_conversations(model)
         rolling = model.rolling(Rolling(window, stride))
@@ -179,7 +181,7 @@ def prepare(
         _about(readings),
         model,
         rolling,
-        SentenceEmbedder(device=device, announce=announce) if distances else None,
+        SentenceEmbedder(device=device, elsewhere=elsewhere, announce=announce) if distances else None,
         options,
         owned,
     )

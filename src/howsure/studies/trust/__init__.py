@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 from howsure.models.contract import Model
-from howsure.runs import Engine, Progress, engine_at_hand
+from howsure.runs import Engine, Progress, engine_at_hand, placed
 from howsure.studies.trust.play import Listener, Told
 from howsure.studies.trust.work import OnStep, Prepared, Result, carry_out, prepare
 
@@ -78,7 +78,7 @@ def trust(
         max_tokens=max_tokens,
         temperature=temperature,
         interactive=listen is not None,
-        **model_options,
+        **(placed(engine, model_options) if isinstance(model, str) else model_options),
     )
     try:
         with engine_at_hand(engine) as doer:
