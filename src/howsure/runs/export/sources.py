@@ -65,7 +65,9 @@ class Source:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RunDamaged(f"{self._at(number)}: {error}; delete that line to have its sample redone") from error
         if sample.index not in INT64:
-            raise RunDamaged(f"{self._at(number)}: index {sample.index:.3g} is no place in any data; delete that line")
+            raise RunDamaged(
+                f"{self._at(number)}: index {str(sample.index)[:20]} is no place in any data; delete that line"
+            )
         return sample
 
     def _at(self, number: int) -> str:
