@@ -77,6 +77,8 @@ class Guard:
             refused = _said(405, "This viewer only shows: it answers GET and HEAD, and changes nothing.")
             refused.headers["Allow"] = "GET, HEAD"
             return refused
+        if not scope["query_string"].isascii():  # Starlette takes it for UTF-8 wherever it makes an address of it
+            return _said(400, "This address holds bytes that no address may: write other characters as %XX.")
         return None if self._token is None else self._ask_for_token(scope, headers)
 
     def _is_ours(self, host: str) -> bool:

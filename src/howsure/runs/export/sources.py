@@ -65,9 +65,8 @@ class Source:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RunDamaged(f"{self._at(number)}: {error}; delete that line to have its sample redone") from error
         if sample.index not in INT64:
-            raise RunDamaged(
-                f"{self._at(number)}: index {str(sample.index)[:20]} is no place in any data; delete that line"
-            )
+            shown = f"{sample.index:.3g}" if abs(sample.index) < 10**300 else "of hundreds of digits"
+            raise RunDamaged(f"{self._at(number)}: index {shown} is no place in any data; delete that line")
         return sample
 
     def _at(self, number: int) -> str:
