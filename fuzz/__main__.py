@@ -12,11 +12,13 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
+from fuzz import scratch
 from fuzz.limits import MOST_SECONDS
 from fuzz.mutations import LARGEST_BYTES
 from fuzz.rounds import Finding, Outcome, chosen, import_everything, run_apart
@@ -75,10 +77,9 @@ def _hunted(target: Target, seconds: int) -> Outcome:
     command = [sys.executable, "-m", "fuzz.hunt", target.name, str(corpus), f"-artifact_prefix={found}/"]
     limits = [f"-max_total_time={seconds}", f"-timeout={HANG_SECONDS}", f"-rss_limit_mb={MOST_MEMORY_MB}"]
     log = found / "log"
-    with log.open("wb") as out:
-        done = subprocess.run(
-            [*command, *limits, f"-max_len={LARGEST_BYTES}"], stdout=out, stderr=out, env=os.environ | TALKATIVE
-        )
+    with log.open("wb") as out, tempfile.TemporaryDirectory(prefix="howsure-fuzz-", dir=scratch.ram()) as room:
+        env = os.environ | TALKATIVE | {scratch.HERE: room}
+        done = subprocess.run([*command, *limits, f"-max_len={LARGEST_BYTES}"], stdout=out, stderr=out, env=env)
     said = log.read_text(encoding="utf-8", errors="replace")
     runs = [int(number) for number in re.findall(r"^#(\d+)", said, re.MULTILINE)]
     inputs = sorted(set(found.iterdir()) - before - {log})

@@ -8,15 +8,22 @@ import tempfile
 from pathlib import Path
 
 RAM = "/dev/shm"
+HERE = "HOWSURE_FUZZ_SCRATCH"
+"""The variable that names a folder for processes that cannot sweep behind themselves, as libFuzzer's end at once."""
+
 _FOLDERS: dict[int, Path] = {}
+
+
+def ram() -> str | None:
+    """Where memory can be written to as a folder; None, the usual place, where there is no such thing."""
+    return RAM if os.access(RAM, os.W_OK) else None
 
 
 def folder() -> Path:
     """The folder of this process, made when first asked for; a forked child has its own."""
     here = _FOLDERS.get(os.getpid())
     if here is None:
-        ram = RAM if os.access(RAM, os.W_OK) else None
-        here = _FOLDERS[os.getpid()] = Path(tempfile.mkdtemp(prefix="howsure-fuzz-", dir=ram))
+        here = _FOLDERS[os.getpid()] = Path(tempfile.mkdtemp(prefix="howsure-fuzz-", dir=os.environ.get(HERE) or ram()))
     return here
 
 
