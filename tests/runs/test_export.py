@@ -333,7 +333,7 @@ def exact(value: Any) -> Any:
     """A number by its value and sign, so that 1 is 1.0, but True is not 1 and -0.0 is not 0.0."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return value
-    return ("number", value, math.copysign(1.0, value) if isinstance(value, float) and value == 0 else None)
+    return ("number", value, math.copysign(1.0, value) if value == 0 else None)
 
 
 def nested(table: pa.Table, row: int, texts: dict[str, str]) -> dict[str, Any]:
