@@ -21,15 +21,3 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Workshop:
     return Workshop(tmp_path_factory.mktemp("workshop"), commands)
-
-
-@pytest.fixture
-def whole(tmp_path: Path) -> Path:
-    """Where the undisturbed run goes."""
-    return tmp_path / "whole"
-
-
-@pytest.fixture
-def torn(tmp_path: Path) -> Path:
-    """Where the disturbed run goes."""
-    return tmp_path / "torn"
