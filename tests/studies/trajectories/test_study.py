@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import howsure
-from howsure.errors import InputError, MissingCapability
+from howsure.errors import InputError, MissingCapability, RunDamaged
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Capability, ConversationCost, Failure, Message, Model, Rolling
 from howsure.studies.trajectories import Judging, Policy
@@ -362,6 +362,15 @@ def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
     again = howsure.trajectories(log, out=tmp_path / "run")
     assert again.summary == found.summary
     assert howsure.trajectories(log).summary == found.summary
+
+
+def test_a_sample_that_somebody_edited_is_named(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", results(scored([3.0, 4.0], [1.0], id="a"), scored([1.0], [], id="b")))
+    howsure.trajectories(log, out=tmp_path / "run")
+    samples = tmp_path / "run" / "samples.jsonl"
+    samples.write_text(samples.read_text().replace('"turns":[', '"turns":[7,', 1))
+    with pytest.raises(RunDamaged, match=r"sample 'trajectory-0' of this run is no trajectory .*delete its line"):
+        howsure.trajectories(log, out=tmp_path / "run")
 
 
 def test_what_was_said_is_evidence_and_nothing_else_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from howsure.errors import RunDamaged
 from howsure.models.contract import Failure, Model, Rolling
 from howsure.models.embedding import SentenceEmbedder
 from howsure.runs import Job, Sample
@@ -87,7 +88,13 @@ def sample_id(index: int) -> str:
 
 def trajectory_of(sample: Sample) -> Trajectory:
     """A trajectory as its sample has it: with its figures, and without its words."""
-    return msgspec.convert(sample.result, Trajectory)
+    try:
+        return msgspec.convert(sample.result, Trajectory)
+    except msgspec.ValidationError as error:
+        raise RunDamaged(
+            f"sample {sample.id!r} of this run is no trajectory ({error}): delete its line in samples.jsonl to have it "
+            "redone"
+        ) from error
 
 
 def _sample(index: int, trajectory: Trajectory, evidence: bool) -> Sample:
