@@ -97,6 +97,16 @@ def test_mcq_refuses_before_any_work(data: Path, tmp_path: Path, options: list[s
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]], ids=["run", "dry-run"])
+def test_an_engine_that_is_none_leaves_no_folder_behind(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_fails(cli("mcq", data, "--model", "before", "--engine", "slurm", *more), "must be local or ray, not 'slurm'")
+    assert_fails(cli("mcq", data, "--model", "before", "--workers", "2", *more), "--workers is for --engine ray")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_an_image_is_refused_by_line_and_by_a_text_model(data: Path, tmp_path: Path) -> None:
     from PIL import Image
 

@@ -198,11 +198,11 @@ def run(
         announce=common.announcer(quiet),
     )
     try:
-        if dry_run:
-            return common.print_plan(prepared.cost(), as_json)
-        folder = common.run_folder(out, "grounding", quiet)
-        progress = progress_for(remarks(), quiet)
         with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+            if dry_run:
+                return common.print_plan(prepared.cost(), as_json)
+            folder = common.run_folder(out, "grounding", quiet)
+            progress = progress_for(remarks(), quiet)
             found = carry_out(
                 prepared, data, out=folder, seed=seed, retry_failed=retry_failed, progress=progress, engine=doer
             )

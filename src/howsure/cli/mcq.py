@@ -113,10 +113,10 @@ def mcq(
         trust_remote_code=trust_remote_code,
         announce=common.announcer(quiet),
     )
-    if dry_run:
-        return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
-    folder = common.run_folder(out, "mcq", quiet)
     with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+        if dry_run:
+            return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
+        folder = common.run_folder(out, "mcq", quiet)
         found = carry_out_all(
             prepared,
             data,

@@ -84,10 +84,10 @@ def perplexity(
         trust_remote_code=trust_remote_code,
         announce=common.announcer(quiet),
     )
-    if dry_run:
-        return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
-    folder = common.run_folder(out, "perplexity", quiet)
     with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+        if dry_run:
+            return common.print_plan(common.total_cost([one.cost() for one in prepared]), as_json)
+        folder = common.run_folder(out, "perplexity", quiet)
         progress = progress_for(remarks(), quiet)
         found = carry_out_all(
             prepared, out=folder, seed=seed, retry_failed=retry_failed, progress=progress, engine=doer

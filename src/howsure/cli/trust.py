@@ -177,11 +177,11 @@ def run(
         announce=common.announcer(quiet),
     )
     try:
-        if dry_run:
-            return common.print_plan(prepared.cost(), as_json)
-        folder = common.run_folder(out, "trust", quiet)
-        console = remarks() if as_json else output()
         with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+            if dry_run:
+                return common.print_plan(prepared.cost(), as_json)
+            folder = common.run_folder(out, "trust", quiet)
+            console = remarks() if as_json else output()
             found = carry_out(
                 prepared,
                 out=folder,
@@ -352,11 +352,11 @@ def coherent(
         announce=common.announcer(quiet),
     )
     try:
-        if dry_run:
-            return common.print_plan(study.cost(prepared, asking, seed), as_json)
-        folder = common.run_folder(out, "trust", quiet)
-        progress = progress_for(remarks(), quiet)
         with common.engine_for(engine, quiet, address, workers, gpus_per_worker, cpus_per_worker) as doer:
+            if dry_run:
+                return common.print_plan(study.cost(prepared, asking, seed), as_json)
+            folder = common.run_folder(out, "trust", quiet)
+            progress = progress_for(remarks(), quiet)
             found = study.carry_out(prepared, asking, out=folder, seed=seed, progress=progress, engine=doer)
     finally:
         prepared.close()
