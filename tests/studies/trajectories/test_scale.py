@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -137,6 +138,19 @@ def test_a_file_that_workers_do_not_see_as_it_is_here_is_read_here(
     monkeypatch.undo()
     monkeypatch.setattr(reading, "size_of", lambda _: 1 if len(asked) % 2 else 2)
     assert howsure.trajectories(logs, engine=Elsewhere()).document == here.document
+
+
+def test_a_pipe_is_read_by_whoever_named_it(logs: Path) -> None:
+    """A worker has a /dev/stdin of its own, with nothing in it."""
+    reading_end, writing_end = os.pipe()
+    with os.fdopen(writing_end, "wb") as pipe:
+        pipe.write(next(logs.glob("*.json")).read_bytes())
+    piped = Source(Path(f"/dev/fd/{reading_end}"), "piped")
+    (piece,) = reading.handed_out([piped])
+    assert [one.unseen for one in pickle.loads(pickle.dumps(Reader()))(piece)] == [True]
+    (found,) = reading.read_sources([piped], engine=Elsewhere())
+    os.close(reading_end)
+    assert found.loaded.trajectories
 
 
 class Deadly(Elsewhere):

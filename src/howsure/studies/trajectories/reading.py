@@ -99,7 +99,7 @@ class Reader(Job[Files, list[Reading]]):
 
     def read(self, file: Found) -> Reading:
         source = file.source
-        if self.elsewhere and isinstance(source.path, Path) and size_of(source.path) != file.byte_count:
+        if self.elsewhere and isinstance(source.path, Path) and not _is_same(source.path, file.byte_count):
             return Reading(source, _nothing(source), unseen=True)
         loaded, digest = self._read(source)
         for trajectory in loaded.trajectories:
@@ -171,6 +171,11 @@ def _reader_elsewhere(with_tokens: bool, with_digests: bool, with_words: bool) -
 
 def _nothing(source: Source, *problems: Any) -> Loaded:
     return Loaded(shown_name(source.path), 0, None, [], list(problems))
+
+
+def _is_same(path: Path, byte_count: int | None) -> bool:
+    """Whether a file is here what it was where it was named; /dev/stdin is there in every process, and another."""
+    return byte_count is not None and size_of(path) == byte_count
 
 
 def read_source(source: Source, *, with_tokens: bool = False, with_digest: bool = False) -> Reading:

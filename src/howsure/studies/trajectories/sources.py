@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -73,13 +74,14 @@ def shown_name(place: PathLike) -> str:
 
 
 def size_of(place: Place) -> int | None:
-    """Bytes of a file of this machine; None where that cannot be seen from here."""
+    """Bytes of a file of this machine; None where that cannot be seen from here, and of a pipe, which has no size."""
     if isinstance(place, str):
         return None
     try:
-        return place.stat().st_size
+        found = place.stat()
     except OSError:
         return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 # -- on this machine -----------------------------------------------------------------------------------------------
