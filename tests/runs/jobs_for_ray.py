@@ -20,6 +20,30 @@ class Squares(Job[int, int]):
         return piece * piece
 
 
+class SlowFirst(Job[int, int]):
+    """The first piece takes longer than all others together."""
+
+    def __call__(self, piece: int) -> int:
+        time.sleep(1.5 if piece == 0 else 0.0)
+        return piece
+
+
+class OpenedHere(Job[int, int]):
+    """Cannot be opened where it is sent to, as a model whose files are not there."""
+
+    def __call__(self, piece: int) -> int:
+        return piece
+
+    def __reduce__(self) -> Any:
+        return _open_for, (os.getpid(),)
+
+
+def _open_for(sender: int) -> OpenedHere:
+    if os.getpid() != sender:
+        raise InputError("models/qwen is not there: check the path")
+    return OpenedHere()
+
+
 class Deadly(Job[int, str]):
     """Ends its process at one number: the first time, or every time."""
 

@@ -78,6 +78,20 @@ def test_only_a_few_pieces_are_taken_ahead(engine: RayEngine) -> None:
     assert len(taken) == 200
 
 
+def test_a_slow_piece_lets_little_pile_up_behind_it(engine: RayEngine) -> None:
+    taken: list[int] = []
+
+    def pieces() -> Iterator[int]:
+        for i in range(200):
+            taken.append(i)
+            yield i
+
+    found = engine.run(jobs.SlowFirst(), pieces())
+    assert next(found) == 0
+    assert len(taken) <= 4 * 2, "the others wait for it, and so do those after them"
+    assert list(found) == list(range(1, 200))
+
+
 def test_a_piece_is_packed_on_its_way_and_names_mean_the_same_there(engine: RayEngine, tmp_path: Path) -> None:
     before = Path.cwd()
     os.chdir(tmp_path)
@@ -125,6 +139,12 @@ def test_what_a_worker_refuses_is_refused_here(
     with pytest.raises(error) as here:
         list(LocalEngine().run(jobs.Refuses(kind, at_load), range(6)))
     assert str(there.value) == str(here.value)
+
+
+def test_a_job_that_a_worker_cannot_open_says_why(engine: RayEngine, told: list[str]) -> None:
+    with pytest.raises(InputError, match="models/qwen is not there: check the path"):
+        list(engine.run(jobs.OpenedHere(), range(2)))
+    assert told == [], "no worker ended"
 
 
 def test_a_bug_in_a_job_is_no_death_and_keeps_its_traceback(engine: RayEngine, told: list[str]) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from howsure.errors import InputError, MissingExtra, WorkersLost
 from howsure.runs.engine import Job
+from howsure.runs.processes import usable_cores
 from howsure.runs.ray_pool import Pool, Room
 
 Piece = TypeVar("Piece")
@@ -98,7 +99,7 @@ class RayEngine:
     def _cpus_to_offer(self) -> int:
         """This machine's cores, and room for as many workers as were asked for."""
         wanted = math.ceil((self.workers or 0) * self.room.cpus)
-        return max(len(os.sched_getaffinity(0)), wanted, math.ceil(self.room.cpus))
+        return max(usable_cores(), wanted, math.ceil(self.room.cpus))
 
     def _count(self, ray: Any) -> int:
         """The workers that were asked for, or as many as have room now."""

@@ -53,19 +53,27 @@ class Hired(NamedTuple):
 
 
 class Worker:
-    """What runs in a process of Ray's: the job's copy, opened once."""
+    """What runs in a process of Ray's: the job's copy, opened once.
 
-    def __init__(self, job: Job[Any, Any], folder: str) -> None:
+    It comes as bytes, since opening it may fail, which is to be told as what it is and not as the end of a worker.
+    """
+
+    _job: Job[Any, Any]
+
+    def __init__(self, folder: str) -> None:
         if os.path.isdir(folder):  # so that relative names mean the same; on another machine there may be none
             os.chdir(folder)
-        self._job = job
 
-    def ready(self) -> Hired | HowsureError:
+    def ready(self, job: bytes, version: str) -> Hired | HowsureError:
         import ray
 
+        node = ray.util.get_node_ip_address()
+        if version != __version__:
+            return Hired(__version__, {}, node)  # it could not make sense of the job
         try:
+            self._job = ray.cloudpickle.loads(job)
             self._job.load()
-            return Hired(__version__, self._job.fingerprint(), ray.util.get_node_ip_address())
+            return Hired(__version__, self._job.fingerprint(), node)
         except HowsureError as error:
             return error
 
@@ -83,7 +91,7 @@ class Pool:
         self.job = job
         self._ray, self._room, self._count, self._announce = ray, room, count, announce
         self._remote = ray.remote(Worker).options(num_cpus=room.cpus, num_gpus=room.gpus, max_restarts=0)
-        self._copy = ray.put(job)
+        self._copy = ray.put(ray.cloudpickle.dumps(job))
         self._starting: dict[Any, Any] = {}
         """By what will say that it is ready: the worker."""
         self._busy: dict[Any, list[int]] = {}
@@ -100,8 +108,8 @@ class Pool:
     # -- workers --------------------------------------------------------------------------------------------------
 
     def _hire(self) -> None:
-        worker = self._remote.remote(self._copy, os.getcwd())
-        self._starting[worker.ready.remote()] = worker
+        worker = self._remote.remote(os.getcwd())
+        self._starting[worker.ready.remote(self._copy, __version__)] = worker
 
     def wait_for_one(self) -> None:
         """Until a worker is there, or it is clear that none will come."""
@@ -185,7 +193,7 @@ class Pool:
         while more or held or done:
             if not self._busy:
                 self.wait_for_one()
-            more = more and self._take(coming, held, again, following)
+            more = more and self._take(coming, held, again, len(done))
             self._hand_out(held, again)
             for number, found in self._look(LOOK_SECONDS, held, again):
                 if held.pop(number, None) is not None:
@@ -195,11 +203,10 @@ class Pool:
                 yield done.pop(following)
                 following += 1
 
-    def _take(self, coming: Iterator[tuple[int, Any]], held: dict[int, Any], again: deque[int], following: int) -> bool:
-        """Some more pieces, as many as may be under way; False after the last."""
+    def _take(self, coming: Iterator[tuple[int, Any]], held: dict[int, Any], again: deque[int], done: int) -> bool:
+        """Some more pieces, as many as may be under way; False after the last. `done` wait for one before them."""
         while True:
-            newest = max(held, default=following - 1)
-            if len(held) >= self._most() or newest - following >= AHEAD * self._count:
+            if len(held) >= self._most() or len(held) + done >= AHEAD * self._count:
                 return True
             number, piece = next(coming, (None, None))
             if number is None:
