@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from howsure.errors import InputError
-from howsure.storage import checked, find_below, is_address, shown
+from howsure.storage import StoredFolder, checked, find_below, is_address, shown, without_secrets
 
 
 @pytest.mark.parametrize("text", ["s3://b/x", "gs://b/x.jsonl", "memory://a", "https://h/x?y=1", "file:///x"])
@@ -46,6 +46,55 @@ def test_a_key_in_an_address_is_refused_and_not_repeated() -> None:
     assert "has a key in it" in str(error.value)
     assert "wonderful" not in str(error.value)
     assert "AKIA123" not in str(error.value)
+
+
+@pytest.mark.parametrize("address", ["s3://AKIA123:wonder/ful@bucket/x", "gs://AKIA123:wonderful/x", "S3://wonder@b/x"])
+def test_a_key_may_hold_a_slash_or_lack_its_bucket(address: str) -> None:
+    with pytest.raises(InputError, match="has a key in it") as error:
+        checked(address)
+    assert "wonder" not in str(error.value) + shown(address)
+    assert "AKIA" not in str(error.value) + shown(address)
+
+
+def test_an_access_point_is_no_key() -> None:
+    address = "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/mine/x"
+    assert checked(address) == shown(address) == address
+
+
+@pytest.mark.parametrize("address", ["s3://b/a\nb", "s3://b/\udcff", "s3://b/a\0b", "s3://b/\x1b[31m"])
+def test_an_address_is_text_on_one_line(address: str) -> None:
+    with pytest.raises(InputError, match="line breaks or other control signs"):
+        checked(address)
+
+
+@pytest.mark.parametrize("address", ["s3://b/x/../y", "memory://b/./y", "gs://b/.."])
+def test_an_address_has_no_way_up(address: str) -> None:
+    with pytest.raises(InputError, match=r"has \. or \.\. in it"):
+        checked(address)
+
+
+def test_the_kind_is_the_same_in_capitals() -> None:
+    assert checked("S3://Bucket/X y") == "s3://Bucket/X y"
+
+
+def test_a_folder_has_no_query() -> None:
+    with pytest.raises(InputError, match=r"memory://b/run is followed by \?"):
+        StoredFolder("memory://b/run?versionId=1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "403, url='https://host/x?X-Amz-Signature=wonder%2Fful'",
+        "GET https://me:wonder@host/x failed",
+        "ValueError: https://me:won/der@host/x?a",
+        "https://me:p#wonder@host/x",
+    ],
+)
+def test_what_others_say_is_cleared_of_secrets(text: str) -> None:
+    cleared = without_secrets(text)
+    assert "won" not in cleared
+    assert "https://host/x" in cleared
 
 
 @pytest.mark.parametrize("address", ["s3://", "memory:///"])

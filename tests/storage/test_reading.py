@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +16,19 @@ from typing import Any
 
 import pytest
 
-from howsure.errors import InputError, MissingExtra
-from howsure.storage import Copy, address_of, as_copy, listing, local, local_folder, read_bytes, shown_path
+from howsure.errors import InputError, MissingExtra, StorageError
+from howsure.storage import (
+    Copy,
+    StoredFolder,
+    address_of,
+    as_copy,
+    listing,
+    local,
+    local_folder,
+    read_bytes,
+    scratch,
+    shown_path,
+)
 from howsure.storage.stores import filesystem
 from storage.s3_server import S3Server
 
@@ -131,6 +144,66 @@ def test_copies_go_away_with_their_process(tmp_path: Path, end: str) -> None:
     assert len(list(tmp_path.iterdir())) == (1 if end == "killed" else 0)
     subprocess.run([sys.executable, "-c", code, "ended"], env=environment, check=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_link_is_not_taken_for_copies_that_were_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody can make names in a folder for all; none may lead this user to remove or lock what lies elsewhere."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / ".alive").write_text("x")
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp" / f"{scratch.PREFIX}x").symlink_to(tmp_path / "precious")
+    (tmp_path / "tmp" / f"{scratch.PREFIX}file").write_text("x")
+    (tmp_path / "tmp" / f"{scratch.PREFIX}left").mkdir()
+    (tmp_path / "tmp" / f"{scratch.PREFIX}left" / ".alive").write_text("")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    scratch._clear_left_behind()
+    assert (tmp_path / "precious" / ".alive").read_text() == "x"
+    assert sorted(os.listdir(tmp_path / "tmp")) == [f"{scratch.PREFIX}file", f"{scratch.PREFIX}x"]
+
+
+def test_copies_are_for_this_user_only_and_have_their_name_when_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    root, alive = scratch._new_root()
+    assert os.path.basename(root).startswith(scratch.PREFIX)
+    assert os.stat(root).st_mode & 0o777 == 0o700
+    scratch._clear_left_behind()
+    assert os.listdir(tmp_path) == [os.path.basename(root)]
+    alive.release()
+
+
+def test_no_place_for_copies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(StorageError, match="no place for copies .* set TMPDIR"):
+        scratch._new_root()
+
+
+@pytest.mark.parametrize("call", ["makedirs", "replace"])
+def test_a_disk_that_is_full_is_told(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("memory://full/d/a.bin", b"x")
+    folder = local_folder("memory://full/d", lambda name: False)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(StorageError, match="cannot hold a copy of memory://full/d/a.bin: No space left"):
+        StoredFolder("memory://full/d").fetch(["a.bin"], folder)
+
+
+def test_a_store_may_have_a_file_and_a_folder_of_one_name(bucket: str) -> None:
+    put(f"{bucket}/d/a", b"x")
+    put(f"{bucket}/d/a/b", b"x")
+    with pytest.raises(InputError, match="has a file and a folder of the same name"):
+        local_folder(f"{bucket}/d", lambda name: True)
+
+
+def test_keys_that_lead_elsewhere_are_no_files(bucket: str) -> None:
+    for key in ("d/../../etc/passwd", "d/./x", "d//y", "d/z/"):
+        filesystem(bucket).call_s3("put_object", Bucket=bucket.removeprefix("s3://"), Key=key, Body=b"x")
+    put(f"{bucket}/d/good", b"x")
+    assert list(StoredFolder(f"{bucket}/d").files()) == ["good"]
 
 
 # -- the web --------------------------------------------------------------------------------------------------------

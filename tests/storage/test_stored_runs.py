@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from howsure.errors import HowsureError, InputError, RunDamaged, RunLocked, RunMismatch, StorageError, StoreWithoutLocks
 from howsure.runs import Identity, Run, RunWriter, Sample, find_runs
 from howsure.runs.stored import piece_name
-from howsure.storage import Lease, StoredFolder
+from howsure.storage import Lease, StoredFolder, holder
 from howsure.storage import lease as leases
 from howsure.storage.stores import filesystem
 from storage.s3_server import S3Server
@@ -135,6 +136,9 @@ def test_no_secret_gets_into_the_manifest(store: str) -> None:
     with RunWriter(f"{store}/run", identity(), 6, source=source):
         pass
     assert Run(f"{store}/run").manifest.source == "https://host/data.jsonl"
+    with pytest.raises(ValueError, match="wonderful"), RunWriter(f"{store}/run", identity(), 6):
+        raise ValueError(f"url={source!r}")
+    assert Run(f"{store}/run").manifest.error == "ValueError: url='https://host/data.jsonl'"
 
 
 def test_a_piece_that_is_missing_is_told(store: str) -> None:
@@ -361,6 +365,18 @@ def test_a_store_that_cannot_refuse_is_warned_of(store: str, monkeypatch: pytest
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[" * 100_000, b'{"pid": null}', b'{"pid": %d, "machine": "M"}' % 10**30, b'{"renewed": %d}' % 10**400, b"\xff"],
+    ids=["deep", "no process", "huge process", "huge time", "no text"],
+)
+def test_a_lease_that_is_none_holds_nobody_off(content: bytes) -> None:
+    address = f"memory://odd-lease-{len(content)}/run"
+    StoredFolder(address).put(".lease-000001", content.replace(b'"M"', json.dumps(leases._machine()).encode()))
+    assert holder(StoredFolder(address)) is None
+    assert work(address) == []
 
 
 @pytest.mark.parametrize("given", ["0", "soon", "1e9"])

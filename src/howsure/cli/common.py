@@ -82,7 +82,9 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
             raise typer.Exit(DONE) from None
         except HowsureError as error:
             if os.environ.get(DEBUG_VARIABLE):
-                traceback.print_exc()
+                from howsure.storage import without_secrets
+
+                print(without_secrets(traceback.format_exc()), file=sys.stderr)
             say(f"error: {error}")
             raise typer.Exit(error.exit_code) from None
         raise typer.Exit(code or DONE)

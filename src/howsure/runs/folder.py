@@ -34,7 +34,7 @@ from howsure.errors import (
 from howsure.runs.files import Appender, remove_scraps, storage_errors, to_json, write_atomic
 from howsure.runs.records import Identity, LeanSample, Manifest, Sample, Status
 from howsure.runs.stored import InStore, OnDisk, bring_run, find_stored_runs
-from howsure.storage import StoredFolder, address_of, checked, holder, is_address, shown_path
+from howsure.storage import StoredFolder, address_of, checked, holder, is_address, shown_path, without_secrets
 
 if TYPE_CHECKING:
     import polars
@@ -174,7 +174,7 @@ class RunWriter:
             elif isinstance(error, KeyboardInterrupt):
                 self._set_status("interrupted")
             elif error is not None:
-                self._set_status("failed", f"{type(error).__name__}: {error}")
+                self._set_status("failed", without_secrets(f"{type(error).__name__}: {error}"))
         except HowsureError:
             if error is None:
                 raise
@@ -210,7 +210,7 @@ class RunWriter:
 
     def _kept_samples(self) -> list[Sample]:
         path = self.path / SAMPLES
-        if not path.is_file():
+        if not is_there(path):
             return []
         samples, intact_bytes = read_samples(path, evidence=False)
         if self._retry_failed and any(sample.failed for sample in samples):
@@ -295,7 +295,7 @@ def _lean(line: bytes) -> Sample:
 
 def read_samples(path: Path, evidence: bool = True) -> tuple[list[Sample], int]:
     """The whole samples of a file and the bytes that they take; a torn last line is left out."""
-    if not path.is_file():
+    if not is_there(path):
         return [], 0
     samples: list[Sample] = []
     seen: set[str] = set()
@@ -312,6 +312,15 @@ def read_samples(path: Path, evidence: bool = True) -> tuple[list[Sample], int]:
         samples.append(sample)
         intact += len(line)
     return samples, intact
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file of samples. A pipe, which would be waited for, or a folder in its place is no run's."""
+    if path.is_file():
+        return True
+    if os.path.lexists(path):
+        raise RunDamaged(f"{path} is no file: move it away, and restore the samples or have them done again")
+    return False
 
 
 def read_json(path: Path) -> dict[str, Any]:

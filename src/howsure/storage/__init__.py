@@ -1,6 +1,6 @@
 """Places beyond this machine's disk: addresses of files and folders in stores that fsspec knows (S3, GCS, the web)."""
 
-from howsure.storage.addresses import checked, find_below, is_address, joined, shown
+from howsure.storage.addresses import checked, find_below, is_address, joined, shown, without_secrets
 from howsure.storage.folder import StoredFolder
 from howsure.storage.lease import Lease, holder
 from howsure.storage.reading import files_among, is_file, is_folder, listing, read_bytes
@@ -41,4 +41,5 @@ __all__ = [
     "read_bytes",
     "shown",
     "shown_path",
+    "without_secrets",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import unicodedata
 
 from howsure.errors import InputError
 
@@ -21,6 +22,8 @@ LOCAL = frozenset({"file", "local"})
 BUCKETS = frozenset({"s3", "s3a", "gs", "gcs"})
 LONGEST_SHOWN = 300
 GLOB_SIGNS = re.compile(r"[*?\[]")
+SHORTEST_SECRET = 8
+_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>«»]+")
 
 
 def is_address(place: object) -> bool:
@@ -41,19 +44,33 @@ def checked(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
     if not is_address(place):
         _refuse_flattened(os.fspath(place))
         return place
-    address = str(place)
+    address = f"{kind_of(str(place))}://{str(place).partition('://')[2]}"
     if not address.partition("://")[2].strip("/"):
         raise InputError(f"{address} names nothing: an address goes on with a bucket or a folder")
     if kind_of(address) in LOCAL:
         return address.partition("://")[2] or "/"
-    if "::" in address or "\0" in address:
+    _refuse_unusable(address)
+    return address
+
+
+def _refuse_unusable(address: str) -> None:
+    kind, _, rest = address.partition("://")
+    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in rest):
+        raise InputError(f"{shown(address)!r} holds line breaks or other control signs, or is no text: write it anew")
+    if "::" in rest:
         raise InputError(f"{shown(address)} joins several addresses: name one, without ::")
-    if kind_of(address) in BUCKETS and "@" in address.partition("://")[2].partition("/")[0]:
+    if kind in BUCKETS and _has_key(rest.partition("/")[0]):
         raise InputError(
             f"{shown(address)} has a key in it, which would end up in histories and logs: take it out; set it where "
             "the store's own tools look for it (AWS_ACCESS_KEY_ID and the like)"
         )
-    return address
+    if kind not in WEB and not {".", ".."}.isdisjoint(rest.split("/")):
+        raise InputError(f"{shown(address)} has . or .. in it, which stores take for names: write the address out")
+
+
+def _has_key(bucket: str) -> bool:
+    """Whether what stands for a bucket is a key. Secret keys may hold a slash, so that the @ is not always here."""
+    return "@" in bucket or (":" in bucket and not bucket.startswith("arn:"))
 
 
 def _refuse_flattened(path: str | bytes) -> None:
@@ -66,17 +83,41 @@ def _refuse_flattened(path: str | bytes) -> None:
 def shown(address: str) -> str:
     """An address without what may be secret in it: user and password, query and fragment."""
     kind, _, rest = address.partition("://")
+    rest = rest[len(_user_of(kind, rest)) :]
     rest = re.split(r"[?#]", rest, maxsplit=1)[0] if kind.lower() in WEB or "?" in rest else rest
-    host, slash, path = rest.partition("/")
-    return f"{kind}://{host.rpartition('@')[2]}{slash}{path}"
+    return f"{kind}://{rest}"
+
+
+def _user_of(kind: str, rest: str) -> str:
+    """What stands before the host, the @ included. A password may hold signs that it should not, / ? # and @."""
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in host:
+        return host[: host.rindex("@") + 1]
+    _, colon, port = host.partition(":")
+    is_key = _has_key(host) if kind.lower() in BUCKETS else bool(colon) and not port.isdecimal() and host[0] != "["
+    if not is_key:
+        return ""
+    return rest[: rest.rindex("@") + 1] if "@" in rest else host if kind.lower() in BUCKETS else ""
 
 
 def secrets_of(address: str) -> list[str]:
     """The pieces of an address that no message may repeat."""
-    rest = address.partition("://")[2].partition("#")[0]
-    place, _, query = rest.partition("?")
-    user = place.partition("/")[0].rpartition("@")[0]
+    kind, _, rest = address.partition("://")
+    user = _user_of(kind, rest)
+    query = rest[len(user) :].partition("#")[0].partition("?")[2]
+    user = user.removesuffix("@")
     return [piece for piece in (query, user, *user.split(":"), *query.split("&")) if len(piece) > 3]
+
+
+def without_secrets(text: str, address: str = "") -> str:
+    """A text of others, such as a traceback, with every address in it as it may be shown; `address` is one whose
+    secrets may stand there on their own."""
+    for secret in secrets_of(address):
+        text = text.replace(secret, "…")
+    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        if len(secret := os.environ.get(name, "")) > SHORTEST_SECRET:
+            text = text.replace(secret, "…")
+    return _IN_TEXT.sub(lambda found: shown(found[0]), text)
 
 
 def find_below(written: str, root: str) -> str:

@@ -27,6 +27,8 @@ class StoredFolder:
         self.address = str(checked(address)).rstrip("/")
         if kind_of(self.address) in WEB:
             raise InputError(f"{shown(self.address)} is on the web, which has no folders: copy it here first")
+        if "?" in self.address:
+            raise InputError(f"{shown(self.address)} is followed by ?, which no folder's address can hold: take it out")
         self._store = filesystem(self.address)
         self._prefix = str(self._store._strip_protocol(self.address)).rstrip("/") + "/"
 

@@ -19,7 +19,9 @@ import threading
 import time
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from howsure.errors import HowsureError, InputError, RunLocked, StorageError
 from howsure.storage.folder import StoredFolder
@@ -163,11 +165,21 @@ def _numbers(folder: StoredFolder) -> list[int]:
 
 
 def _read(folder: StoredFolder, number: int) -> dict[str, Any]:
+    """What a lease says; nothing where it is no lease, since anybody may have put that file there."""
     try:
-        found = json.loads(folder.read(NAME.format(number)) or b"{}")
-    except ValueError:
+        found = msgspec.json.decode(folder.read(NAME.format(number)) or b"", type=_About)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return msgspec.structs.asdict(found)
+
+
+class _About(msgspec.Struct):
+    id: str
+    host: str
+    pid: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+    machine: str
+    renewed: float
+    seconds: float
 
 
 def _lasts(about: dict[str, Any]) -> float:

@@ -47,6 +47,14 @@ def read_bytes(address: str, most_bytes: int = MOST_BYTES) -> bytes:
     return bytes(content)
 
 
+@contextlib.contextmanager
+def open_stored(address: str) -> Iterator[Any]:
+    """A file to be read here and there, of which only those parts are fetched."""
+    store = filesystem(address)
+    with store_errors(address), store.open(address, "rb") as file:
+        yield file
+
+
 def listing(address: str) -> list[str]:
     """The files at an address, as addresses in order: the file itself, all below a folder, or what matches a pattern.
 
@@ -114,12 +122,14 @@ def download(address: str, target: Path, most_bytes: int = MOST_BYTES) -> None:
 
 @contextlib.contextmanager
 def _new_file(target: Path) -> Iterator[Any]:
-    os.makedirs(os.path.dirname(os.fspath(target)), exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".part-", dir=os.path.dirname(os.fspath(target)))
+    with _no_copy(target):
+        os.makedirs(os.path.dirname(os.fspath(target)), exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".part-", dir=os.path.dirname(os.fspath(target)))
     try:
         with os.fdopen(handle, "wb") as scratch:
             yield scratch
-        os.replace(name, target)
+        with _no_copy(target):
+            os.replace(name, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
@@ -127,9 +137,20 @@ def _new_file(target: Path) -> Iterator[Any]:
 
 
 def _write(scratch: Any, chunk: bytes, target: Path) -> None:
-    try:
+    with _no_copy(target):
         scratch.write(chunk)
         scratch.flush()
+
+
+@contextlib.contextmanager
+def _no_copy(target: Path) -> Iterator[None]:
+    """What keeps a copy from being made here as one sentence."""
+    try:
+        yield
+    except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+        raise InputError(
+            f"{target} cannot be copied here: the store has a file and a folder of the same name; move one of them away"
+        ) from error
     except OSError as error:
         raise StorageError(
             f"{tempfile.gettempdir()} cannot hold a copy of {target}: {error.strerror}; set TMPDIR to a larger disk"

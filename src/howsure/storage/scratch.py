@@ -8,6 +8,7 @@ in one folder that goes away with it; what a killed process left is cleared away
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shutil
 import tempfile
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from howsure.errors import InputError
+from howsure.errors import InputError, StorageError
 from howsure.storage.addresses import checked, is_address, shown
 
 PREFIX, ALIVE = "howsure-copies-", ".alive"
@@ -187,13 +188,29 @@ def is_plain_name(name: str) -> bool:
 def _root() -> str:
     with _guard:
         if _state.get("pid") != os.getpid():  # a forked child makes its own
-            _clear_left_behind()
-            root = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
-            _state.update(root=root, pid=os.getpid(), alive=_hold(os.path.join(root, ALIVE)))
+            root, alive = _new_root()
+            _state.update(root=root, pid=os.getpid(), alive=alive)
             _folders.clear()
             _addresses.clear()
             atexit.register(_clear, root, os.getpid())
         return str(_state["root"])
+
+
+def _new_root() -> tuple[str, Any]:
+    """A folder that only this user can look into, and the lock on it. It has another name until it is locked: one that
+    is not locked is taken for left behind."""
+    try:
+        _clear_left_behind()
+        made = os.path.realpath(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+        alive = _hold(os.path.join(made, ALIVE))
+        root = os.path.join(os.path.dirname(made), os.path.basename(made).removeprefix("."))
+        os.rename(made, root)
+    except OSError as error:
+        raise StorageError(
+            f"there is no place for copies of what lies elsewhere ({error.strerror or error}): set TMPDIR to a folder "
+            "that can be written, with room"
+        ) from error
+    return root, alive
 
 
 def _hold(path: str) -> Any:
@@ -214,17 +231,25 @@ def _clear_left_behind() -> None:
     """Remove the copies of processes that were killed: whoever still lives holds a lock on theirs."""
     from filelock import Timeout
 
-    for entry in os.scandir(tempfile.gettempdir()):
-        alive = os.path.join(entry.path, ALIVE)
-        if not entry.name.startswith(PREFIX) or not os.path.isfile(alive) or not _is_ours(entry.path):
-            continue
+    for path in _folders_of_copies():
         try:
-            lock = _hold(alive)
+            lock = _hold(os.path.join(path, ALIVE))
         except (Timeout, OSError):
             continue
-        shutil.rmtree(entry.path, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
         lock.release()
 
 
-def _is_ours(path: str) -> bool:
-    return os.name != "posix" or os.stat(path).st_uid == os.getuid()
+def _folders_of_copies() -> list[str]:
+    """Those of this user that say whether they are in use; a link in a folder that everybody writes to is none."""
+    found = []
+    with contextlib.suppress(PermissionError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # gone since
+                if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False) and _is_ours(entry):
+                    found.append(entry.path)
+    return [path for path in found if os.path.isfile(os.path.join(path, ALIVE))]
+
+
+def _is_ours(entry: os.DirEntry[str]) -> bool:
+    return os.name != "posix" or entry.stat(follow_symlinks=False).st_uid == os.getuid()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from typing import Any
 
 from howsure.errors import HowsureError, InputError, MissingExtra, StorageError
-from howsure.storage.addresses import checked, kind_of, secrets_of, shown
+from howsure.storage.addresses import checked, kind_of, shown, without_secrets
 
 CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 10, 60, 3
 """How long a store may take to be reached and to say something, and how often it is asked when it fails."""
@@ -21,7 +20,7 @@ _LIBRARIES = frozenset(
 _UNREACHABLE = ("EndpointConnection", "ClientConnector", "ConnectionError", "ConnectionRefused", "ConnectTimeout")
 _NO_KEY = ("NoCredentials", "PartialCredentials", "DefaultCredentials", "TokenRetrieval", "RefreshError")
 _LATE = ("TimeoutError", "ReadTimeout", "ServerTimeout", "FSTimeout")
-LONGEST_QUOTE, SHORTEST_SECRET = 200, 8
+LONGEST_QUOTE = 200
 
 
 def filesystem(address: str) -> Any:
@@ -77,7 +76,7 @@ def _is_the_stores(error: Exception) -> bool:
 def why(error: Exception, address: str) -> str:
     """What is wrong and what to do about it, in words that hold no secret."""
     names = {kind.__name__ for one in (error, error.__cause__) for kind in type(one).__mro__}
-    said = _cleaned(str(error), address)
+    said = " ".join(without_secrets(str(error), address).split())[:LONGEST_QUOTE]
 
     def is_one_of(kinds: tuple[str, ...]) -> bool:
         return any(kind in name for kind in kinds for name in names)
@@ -99,15 +98,6 @@ def why(error: Exception, address: str) -> str:
     if isinstance(error, PermissionError):
         return f"access is denied («{said}»); check the credentials and what they may do"
     return f"the store said «{said or type(error).__name__}»"
-
-
-def _cleaned(text: str, address: str) -> str:
-    for secret in secrets_of(address):
-        text = text.replace(secret, "…")
-    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
-        if len(secret := os.environ.get(name, "")) > SHORTEST_SECRET:
-            text = text.replace(secret, "…")
-    return " ".join(text.split())[:LONGEST_QUOTE]
 
 
 def full_address(address: str, path: str) -> str:
