@@ -346,6 +346,29 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, Any], sentence: 
         open_engine(**options)
 
 
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        (None, r"Ray cannot be started on this machine \(«socket path too long»\): RAY_TMPDIR may name"),
+        ("auto", r"no Ray cluster answers at auto \(«socket path.*RAY_AUTH_MODE=token"),
+        ("127.0.0.1:9", r"no Ray cluster answers at 127.0.0.1:9 \(«\[Errno 111\] Connection refused»\)"),
+        ("127.0.0.1:99999", r"no Ray cluster answers at 127.0.0.1:99999 \(«"),
+    ],
+    ids=["own", "cluster", "nobody", "no-port"],
+)
+def test_a_ray_that_does_not_start_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, address: str | None, sentence: str
+) -> None:
+    def init(**_: Any) -> None:
+        raise OSError("socket path too long\nand so on")
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(WorkersLost, match=sentence) as told:
+        list(RayEngine(address, workers=1).run(jobs.Squares(), [1]))
+    assert "\n" not in str(told.value)
+
+
 def test_a_head_without_gpus_plans_for_workers_that_have_them(tiny_folder: Path, tmp_path: Path) -> None:
     """The writer never loads the weights; a worker that has no such device says so itself."""
     from howsure.runs import placed

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from howsure.errors import InputError, MissingExtra, WorkersLost
@@ -24,6 +26,8 @@ Found = TypeVar("Found")
 
 OWN_STORE_BYTES = 512 * 2**20
 """What Ray may keep in shared memory on this machine when it is started here: pieces under way are few and small."""
+
+KNOCK_SECONDS = 20.0
 
 Announce = Callable[[str], None]
 
@@ -142,18 +146,32 @@ def _keep_off_stdout() -> None:
 def _connect(ray: Any, address: str | None, cpus: int) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     if address is None:
-        ray.init(
-            address="local",
-            num_cpus=cpus,
-            include_dashboard=False,
-            object_store_memory=OWN_STORE_BYTES,
-            **quiet,
-        )
+        with _told("Ray cannot be started on this machine", "RAY_TMPDIR may name another folder, of a short path"):
+            ray.init(
+                address="local", num_cpus=cpus, include_dashboard=False, object_store_memory=OWN_STORE_BYTES, **quiet
+            )
         return
-    try:
+    remedy = (
+        "start one with `ray start --head`, or check --address; one that asks for a token takes RAY_AUTH_MODE=token "
+        "and the head's ~/.ray/auth_token here"
+    )
+    with _told(f"no Ray cluster answers at {address}", remedy):
+        _knock(address)
         ray.init(address=address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+
+
+def _knock(address: str) -> None:
+    """Ray itself takes minutes to find out that nobody is there."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit() and "://" not in address:  # not `auto`, which Ray looks up
+        socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECONDS).close()
+
+
+@contextmanager
+def _told(what: str, remedy: str) -> Iterator[None]:
+    """What Ray says when it does not start, in one sentence; some of it has no class of its own."""
+    try:
+        yield
+    except Exception as error:
         said = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise WorkersLost(
-            f"no Ray cluster answers at {address} («{said}»): start one with `ray start --head`, or check --address"
-        ) from error
+        raise WorkersLost(f"{what} («{said}»): {remedy}") from error
