@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,31 @@ def test_a_bad_line_is_named_and_the_old_file_stays(line: bytes, said: str, tmp_
         exported(tmp_path, {"v": 1}, line)
     assert (tmp_path / "x.parquet").read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "x.parquet"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink(os.devnull, path)])
+def test_samples_that_are_no_file_are_damage_and_not_waited_for(make: Any, tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run")
+    (tmp_path / "run" / "samples.jsonl").unlink()
+    make(tmp_path / "run" / "samples.jsonl")
+    with pytest.raises(RunDamaged, match="samples.jsonl is no file"):
+        write_parquet([run], tmp_path / "x.parquet", shape_of([]))
+    with pytest.raises(RunDamaged, match="samples.jsonl is no file"), RunWriter(tmp_path / "run", IDENTITY, 1):
+        pass
+    assert not (tmp_path / "x.parquet").exists()
+
+
+def test_long_options_stand_in_every_row_but_not_in_memory_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sys.modules[__name__], "IDENTITY", msgspec.structs.replace(IDENTITY, options={"a": "x" * 2**19})
+    )
+    pieces: list[int] = []
+    real = parquet._columns
+    monkeypatch.setattr(parquet, "_columns", lambda *given: pieces.append(len(given[-1])) or real(*given))
+    table = exported(tmp_path, *({"v": i} for i in range(9)))
+    assert (table.num_rows, max(pieces)) == (9, 2)
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

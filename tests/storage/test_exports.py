@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -42,6 +43,28 @@ def test_a_damaged_run_in_a_store_is_named_by_its_address(tmp_path: Path) -> Non
     with pytest.raises(RunDamaged, match="memory://damaged/run/samples.jsonl, line 1: "):
         howsure.export("memory://damaged/run")
     assert "samples.parquet" not in stored.files()
+
+
+def test_nobodys_data_is_written_over(store: str, tmp_path: Path) -> None:
+    make_mcq(tmp_path / "run", tmp_path, 0)
+    there = StoredFolder(f"{store}/t")
+    mine = tmp_path / "mine.parquet"
+    pq.write_table(pa.table({"a": [1]}), mine)
+    there.put_file("mine.parquet", mine)
+    there.put_file("run.parquet", mine)
+    there.put("samples.jsonl", b"{}")
+    there.put("empty.parquet", b"")
+    for out in (mine, f"{store}/t/mine.parquet", f"{store}/t"):
+        with pytest.raises(InputError, match="is there, and `howsure export` did not write it: name another --out"):
+            howsure.export(tmp_path / "run", out)
+    with pytest.raises(InputError, match=r"is a file whose name does not end in \.parquet"):
+        howsure.export(tmp_path / "run", f"{store}/t/samples.jsonl")
+    with pytest.raises(InputError, match=r"is followed by \?"):
+        howsure.export(tmp_path / "run", f"{store}/t/x?y.parquet")
+    assert there.read("mine.parquet") == there.read("run.parquet") == mine.read_bytes()
+    for _ in range(2):
+        howsure.export(tmp_path / "run", f"{store}/t/empty.parquet")
+    assert pq.read_table(local(f"{store}/t/empty.parquet")).num_rows == 60
 
 
 @pytest.mark.parametrize("out", ["https://example.org/x/all.parquet", "s3:/bucket/all.parquet"])

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from howsure.errors import InputError
 from howsure.runs import Run, find_runs
-from howsure.runs.export import Exported, write_parquet
+from howsure.runs.export import Exported, is_export, write_parquet
 from howsure.runs.folder import MANIFEST, opened
-from howsure.storage import StoredFolder, checked, is_address, new_folder_for, shown_path
+from howsure.storage import StoredFolder, address_of, checked, is_address, new_folder_for, shown_path
+from howsure.storage.reading import open_stored
 from howsure.storage.scratch import split
 from howsure.storage.writing import below, is_there, put_back
 from howsure.studies.exported_columns import known_shape
@@ -58,10 +59,21 @@ def targets(runs: Sequence[RunLike], out: str | os.PathLike[str] | None = None) 
     if path.suffix != SUFFIX:
         if path.is_file():
             raise InputError(f"{path} is a file whose name does not end in {SUFFIX}: name another file, or a folder")
-        return [Target((run,), path / f"{name}{SUFFIX}") for run, name in zip(chosen, _names(chosen), strict=True)]
+        named = zip(chosen, _names(chosen), strict=True)
+        return [Target((run,), _own(path / f"{name}{SUFFIX}")) for run, name in named]
     if path.is_dir():
         raise InputError(f"{path} is a folder: name a file within it, such as {path / NAME}")
-    return [Target(tuple(chosen), path)]
+    return [Target(tuple(chosen), _own(path))]
+
+
+def _own(path: Path) -> Path:
+    """A path that may be written: nothing is there, or a file that an export wrote, never somebody's data."""
+    address = address_of(path)
+    if is_there(address or path):
+        with open_stored(address) if address else path.open("rb") as file:
+            if not is_export(file):
+                raise InputError(f"{path} is there, and `howsure export` did not write it: name another --out")
+    return path
 
 
 def _place(out: str | os.PathLike[str]) -> Path:
@@ -69,8 +81,11 @@ def _place(out: str | os.PathLike[str]) -> Path:
     given = checked(out)
     if not is_address(given):
         return Path(given)
-    folder, name = split(str(given).rstrip("/"))
-    path: Path = new_folder_for(StoredFolder(folder).address) / name
+    address = StoredFolder(str(given)).address
+    folder, name = split(address)
+    if not name.endswith(SUFFIX) and is_there(address):
+        raise InputError(f"{address} is a file whose name does not end in {SUFFIX}: name another file, or a folder")
+    path: Path = new_folder_for(folder) / name
     return path
 
 

@@ -28,6 +28,8 @@ RUN_COLUMNS = ("run", "run_id", "study", "model", "model_fingerprint", "data", "
 SAMPLE_COLUMNS = ("id", "index", "reason", "detail", "outcome.correct", "outcome.reward", "outcome.distance")
 COMMON_COLUMNS = (*RUN_COLUMNS, *SAMPLE_COLUMNS)
 """What every file has, in these types, of whatever study."""
+JSON_TEXT = "howsure.json_text"
+"""In the metadata of every file: which columns are JSON text, and why."""
 
 
 class Exported(NamedTuple):
@@ -56,6 +58,20 @@ def write_parquet(runs: Sequence[Run], path: Path, shape: Shape, *, evidence: bo
         rows = _write(path, schema, kind, sources)
     size = path.stat().st_size
     return Exported(path, len(runs), rows, len(schema), size, dict(kind.texts) if kind else {})
+
+
+def is_export(file: Any) -> bool:
+    """Whether a file was written here, or holds nothing at all: the only ones that may be written over."""
+    _need_pyarrow()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not file.read(1):
+        return True
+    try:
+        return JSON_TEXT.encode() in (pq.read_schema(file).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def _need_pyarrow() -> None:
@@ -91,7 +107,7 @@ def _field(name: str, type_: Any, texts: dict[str, str]) -> Any:
 
 def _metadata(runs: Sequence[Run], texts: dict[str, str]) -> dict[str, bytes]:
     """`run.json` and `summary.json` of the only run, or of each with its run_id behind."""
-    found = {"howsure.json_text": to_json(texts)}
+    found = {JSON_TEXT: to_json(texts)}
     for run in runs:
         end = "" if len(runs) == 1 else f"/{about(run)['run_id']}"
         found[f"{MANIFEST}{end}"] = to_json(msgspec.to_builtins(run.manifest))
@@ -120,7 +136,8 @@ def _groups(schema: Any, kind: Kind | None, sources: Sequence[Source]) -> Iterat
     size = rows = 0
     for source in sources:
         own = about(source.run)
-        for piece in source.pieces(PIECE_BYTES):
+        own_bytes = sum(len(one) for one in own.values() if isinstance(one, str))
+        for piece in source.pieces(PIECE_BYTES, own_bytes):
             held.append(pa.record_batch(_columns(schema, kind, own, piece), schema=schema))
             size, rows = size + held[-1].nbytes, rows + len(piece)
             if size >= GROUP_BYTES or rows >= GROUP_ROWS:

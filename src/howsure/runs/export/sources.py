@@ -18,7 +18,7 @@ import msgspec
 from howsure.errors import RunDamaged
 from howsure.runs.export.shapes import INT64, Shape
 from howsure.runs.files import to_json
-from howsure.runs.folder import SAMPLES, Run
+from howsure.runs.folder import SAMPLES, Run, is_there
 from howsure.runs.records import LeanSample, Sample
 
 AnySample = Sample | LeanSample
@@ -30,7 +30,7 @@ class Source:
     def __init__(self, run: Run, *, evidence: bool = True) -> None:
         self.run = run
         self.path = run.path / SAMPLES
-        self._file: IO[bytes] = self.path.open("rb") if self.path.is_file() else BytesIO()
+        self._file: IO[bytes] = self.path.open("rb") if is_there(self.path) else BytesIO()
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Sample if evidence else LeanSample)
         self._indices, self._starts, self._sizes = array("q"), array("q"), array("q")
 
@@ -72,14 +72,14 @@ class Source:
     def _at(self, number: int) -> str:
         return f"{self.path}, line {number}"
 
-    def pieces(self, most_bytes: int) -> Iterator[list[AnySample]]:
-        """The second pass: the samples in the order of the data, some at a time."""
+    def pieces(self, most_bytes: int, row_bytes: int = 0) -> Iterator[list[AnySample]]:
+        """The second pass: the samples in the order of the data, some at a time; each brings `row_bytes` more along."""
         piece: list[AnySample] = []
         size = 0
         for row in sorted(range(len(self)), key=self._indices.__getitem__):
             self._file.seek(self._starts[row])
             piece.append(self._decoder.decode(self._file.read(self._sizes[row])))
-            size += self._sizes[row]
+            size += self._sizes[row] + row_bytes
             if size >= most_bytes:
                 yield piece
                 piece, size = [], 0
