@@ -142,8 +142,9 @@ def test_copies_go_away_with_their_process(tmp_path: Path, end: str) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", code, end], env=environment, check=False)
     assert len(list(tmp_path.iterdir())) == (1 if end == "killed" else 0)
-    subprocess.run([sys.executable, "-c", code, "ended"], env=environment, check=True)
+    last = subprocess.run([sys.executable, "-c", code, "ended"], env=environment, check=True, capture_output=True)
     assert not list(tmp_path.iterdir())
+    assert last.stderr == b""
 
 
 def test_a_link_is_not_taken_for_copies_that_were_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +171,9 @@ def test_copies_are_for_this_user_only_and_have_their_name_when_locked(
     assert os.stat(root).st_mode & 0o777 == 0o700
     scratch._clear_left_behind()
     assert os.listdir(tmp_path) == [os.path.basename(root)]
-    alive.release()
+    monkeypatch.setattr(scratch, "_state", {"alive": alive})
+    scratch._clear(root, os.getpid())
+    assert (os.listdir(tmp_path), scratch._state, alive.is_locked) == ([], {}, False)
 
 
 def test_no_place_for_copies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,6 +209,10 @@ def test_commands_take_addresses(model: str, questions: Path, tmp_path: Path) ->
     assert (tmp_path / "all.parquet").is_file()
     assert "only runs on this machine can be viewed" in run("view", f"{store}/runs", code=2).replace("│ ", "")
     assert "is an address" in run("report", f"{store}/runs", "--out", f"{store}/x.html", code=2)
+    assert "is an address" in run("demo", "--out", f"{store}/demo", code=2)
+    assert "is an address" in run("entropy", "--text", "aab", "--plot", f"{store}/x.svg", code=2)
+    (tmp_path / "words.txt").write_text("the sky is blue")
+    assert "blue" in run("show", f"file://{tmp_path}/words.txt", "--model", model)
     filesystem(store).pipe_file(f"{store}/words.txt", b"the sky is blue")
     assert "blue" in run("show", f"{store}/words.txt", "--model", model)
 

@@ -179,21 +179,23 @@ def local_file(value: str) -> Path:
     """A path of this machine; an address is refused, which would else become folders of odd names."""
     from howsure.storage import is_address, shown
 
-    if is_address(value):
-        raise typer.BadParameter(f"{shown(value)} is an address, and this is a file or folder here: name a path")
-    return Path(value)
+    path = place(value)
+    if is_address(path):
+        raise typer.BadParameter(f"{shown(path)} is an address, and this is a file or folder here: name a path")
+    return Path(path)
 
 
 def local_runs(value: str) -> Path:
     """A folder of this machine, for what looks into it again and again."""
     from howsure.storage import is_address, shown
 
-    if is_address(value):
+    path = place(value)
+    if is_address(path):
         raise typer.BadParameter(
-            f"{shown(value)} is an address, and only runs on this machine can be viewed: copy them here first (aws s3 "
-            f"sync, gsutil rsync), or write a page with `howsure report {shown(value)}`"
+            f"{shown(path)} is an address, and only runs on this machine can be viewed: copy them here first (aws s3 "
+            f"sync, gsutil rsync), or write a page with `howsure report {shown(path)}`"
         )
-    return Path(value)
+    return Path(path)
 
 
 def run_folder(out: str | None, study: str, quiet: bool) -> str:

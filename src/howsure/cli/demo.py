@@ -13,7 +13,9 @@ from howsure.cli import common
 
 @common.command
 def demo(
-    out: Annotated[Path | None, typer.Option(help="Where the run folders go. Default: runs/demo-<time>.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(**common.LOCAL, help="Where the run folders go. Default: runs/demo-<time>.")
+    ] = None,
     model: common.ModelOption = "smollm2",
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,

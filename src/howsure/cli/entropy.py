@@ -45,7 +45,9 @@ def entropy(
     stride: Annotated[int | None, typer.Option(help="With --model: new tokens in each window.")] = None,
     base_url: common.BaseUrl = None,
     device: common.Device = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the block entropies into this .svg or .png file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(**common.LOCAL, help="Draw the block entropies into this .svg or .png file.")
+    ] = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,

@@ -27,7 +27,7 @@ def top() -> None:
 @app.command()
 @common.command
 def train(
-    out: Annotated[Path, typer.Option(help="The ARPA file to write; with .gz at its end, packed.")],
+    out: Annotated[Path, typer.Option(**common.LOCAL, help="The ARPA file to write; with .gz at its end, packed.")],
     texts: Annotated[
         list[str] | None,
         typer.Argument(help="Files, folders, JSON lines with text, or - for standard input; one sentence a line."),

@@ -11,7 +11,7 @@ import typer
 
 from howsure.cli import common
 from howsure.errors import InputError
-from howsure.storage import is_address, read_bytes, shown
+from howsure.storage import checked, is_address, read_bytes, shown
 
 LARGEST_FILE_BYTES = 4 << 20
 _LIKE_A_PATH = re.compile(r"\S*(/\S*|\w\.\w{1,5})")
@@ -97,9 +97,10 @@ def read_argument(argument: str | None) -> str:
         raise InputError("there is no text: give one in quotes, name a file, or pipe it in")
     if argument is None or argument == "-":
         return _decode(sys.stdin.buffer.read(LARGEST_FILE_BYTES + 1), "standard input")
-    if is_address(argument) and not re.search(r"\s", argument):
-        return _decode(read_bytes(argument, LARGEST_FILE_BYTES), shown(argument))
-    path = Path(argument)
+    given = str(checked(argument)) if is_address(argument) and not re.search(r"\s", argument) else argument
+    if given is not argument and is_address(given):
+        return _decode(read_bytes(given, LARGEST_FILE_BYTES), shown(given))
+    path = Path(given)
     try:
         is_file = path.is_file()
     except (OSError, ValueError):  # too long for a file name, or holding a NUL: a text

@@ -15,7 +15,9 @@ def theorem(
     seed: common.Seed = 0,
     longest: Annotated[int, typer.Option(help="Words of the longest text.", min=16, max=1 << 24)] = 1 << 18,
     paths: Annotated[int, typer.Option(help="How many texts make the band.", min=2)] = 32,
-    plot: Annotated[Path | None, typer.Option(help="Draw the curves into this .svg or .png file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(**common.LOCAL, help="Draw the curves into this .svg or .png file.")
+    ] = None,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,

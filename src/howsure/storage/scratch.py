@@ -225,6 +225,7 @@ def _hold(path: str) -> Any:
 def _clear(root: str, pid: int) -> None:
     if os.getpid() == pid:
         shutil.rmtree(root, ignore_errors=True)
+        _state.pop("alive").release()  # a lock that is dropped later, when Python itself is taken down, complains
 
 
 def _clear_left_behind() -> None:
