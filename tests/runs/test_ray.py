@@ -158,6 +158,20 @@ def test_a_worker_that_would_give_other_digits_is_refused(engine: RayEngine) -> 
         list(engine.run(jobs.ByProcess(), range(2)))
 
 
+def test_a_node_without_howsure_says_so(engine: RayEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    class NotThere:
+        """As Ray puts one in the place of a class that it cannot import."""
+
+        def __init__(self, *_: Any) -> None:
+            raise RuntimeError("The actor failed to import\n\nModuleNotFoundError: No module named 'howsure'")
+
+        def ready(self, *_: Any) -> None: ...
+
+    monkeypatch.setattr("howsure.runs.ray_pool.Worker", NotThere)
+    with pytest.raises(WorkersLost, match=r"cannot begin to work \(«ModuleNotFoundError: No module named 'howsure'»\)"):
+        list(engine.run(jobs.Squares(), [1]))
+
+
 def test_what_the_cluster_does_not_have_is_said(cluster: None) -> None:
     with pytest.raises(WorkersLost, match=r"takes 1 CPUs and 1 GPUs, and Ray offers \d+ CPUs and 0 GPUs"):
         list(RayEngine(gpus_per_worker=1).run(jobs.Squares(), range(2)))

@@ -144,6 +144,11 @@ class Pool:
 
     def _did_not_start(self, error: Exception) -> None:
         """Another is tried; after some, those that are there go on alone, and where there is none, all ends."""
+        if getattr(error, "actor_init_failed", False):  # a worker begins with next to nothing but its import
+            raise WorkersLost(
+                f"a Ray node cannot begin to work («{_last(error)}»): install the same howsure on every node, with the "
+                "extras that the work needs"
+            ) from error
         self._failed_starts += 1
         if self._failed_starts < MOST_DEATHS:
             self._hire()
@@ -274,5 +279,13 @@ class Pool:
 
 def _short(error: Exception) -> str:
     """Ray's errors are pages; their first sentence tells."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:160]
+    return _lines(error)[0][:160]
+
+
+def _last(error: Exception) -> str:
+    """Those that hold a traceback tell in their last."""
+    return _lines(error)[-1][:160]
+
+
+def _lines(error: Exception) -> list[str]:
+    return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
