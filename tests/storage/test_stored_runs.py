@@ -150,6 +150,14 @@ def test_a_piece_that_is_missing_is_told(store: str) -> None:
         Run(f"{store}/run")
 
 
+def test_a_manifest_of_any_size_is_not_read_into_memory(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    work(f"{store}/run")
+    monkeypatch.setattr("howsure.runs.stored.MOST_BYTES", 100)
+    for look in (Run, find_runs):
+        with pytest.raises(InputError, match=f"{store}/run/run.json is larger than 100 bytes"):
+            look(f"{store}/run")
+
+
 # -- faults ---------------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,8 @@ MANIFEST, SAMPLES, SUMMARY, REPORT = "run.json", "samples.jsonl", "summary.json"
 MADE_ANEW = ("pictures/", "frames/", REPORT)
 """What a run that is taken up makes again where it is missing, and so does not fetch."""
 ATTEMPTS, READ_AHEAD = 3, 64
+MOST_BYTES = 64 << 20
+"""Of run.json and summary.json, which are read into memory, those of eight runs at a time."""
 
 _PIECE = re.compile(r"samples-(\d{15})\.jsonl")
 _known: dict[str, dict[str, Version | None]] = {}
@@ -198,13 +200,13 @@ def bring_run(address: str, *, whole: bool = True) -> Path:
 
 
 def _bring(folder: StoredFolder, path: Path, whole: bool) -> None:
-    manifest = folder.read(MANIFEST)  # before the list, so that samples are never older than what it says
+    manifest = folder.read(MANIFEST, MOST_BYTES)  # before the list, so that samples are never older than what it says
     if manifest is None:
         raise InputError(f"{folder} is no run folder: it has no {MANIFEST}")
     write_atomic(path / MANIFEST, manifest)
     known = _known.setdefault(os.fspath(path), {})
     if not whole:
-        summary = folder.read(SUMMARY)
+        summary = folder.read(SUMMARY, MOST_BYTES)
         if summary is not None:
             write_atomic(path / SUMMARY, summary)
         return

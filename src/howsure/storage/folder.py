@@ -13,7 +13,7 @@ from pathlib import Path
 
 from howsure.errors import InputError
 from howsure.storage.addresses import WEB, checked, joined, kind_of, shown
-from howsure.storage.reading import AT_ONCE, Version, download, version_in
+from howsure.storage.reading import AT_ONCE, Version, check_size, download, version_in
 from howsure.storage.scratch import is_plain_name
 from howsure.storage.stores import filesystem, store_errors
 
@@ -46,11 +46,14 @@ class StoredFolder:
             if about.get("type") == "file" and all(map(is_plain_name, name.split("/")))
         }
 
-    def read(self, name: str) -> bytes | None:
-        """The content of a small file; None where there is none."""
-        with store_errors(joined(self.address, name)):
+    def read(self, name: str, most_bytes: int | None = None) -> bytes | None:
+        """The content of a small file; None where there is none. One of strangers may be larger than any memory."""
+        path = joined(self.address, name)
+        with store_errors(path):
             try:
-                return bytes(self._store.cat_file(joined(self.address, name)))
+                if most_bytes is not None:
+                    check_size(path, self._store.info(path)["size"] or 0, most_bytes, "restore it, or delete it")
+                return bytes(self._store.cat_file(path))
             except FileNotFoundError:
                 return None
 

@@ -42,7 +42,7 @@ def read_bytes(address: str, most_bytes: int = MOST_BYTES) -> bytes:
     store = filesystem(address)
     with store_errors(address), store.open(address, "rb", cache_type="none") as file:
         content = file.read(most_bytes + 1)
-        _check_size(address, len(content), most_bytes)
+        check_size(address, len(content), most_bytes)
         _check_whole(address, len(content), getattr(file, "size", None))
     return bytes(content)
 
@@ -115,7 +115,7 @@ def download(address: str, target: Path, most_bytes: int = MOST_BYTES) -> None:
         count = 0
         while chunk := file.read(CHUNK_BYTES):
             count += len(chunk)
-            _check_size(address, count, most_bytes)
+            check_size(address, count, most_bytes)
             _write(scratch, chunk, target)
         _check_whole(address, count, getattr(file, "size", None))
 
@@ -157,9 +157,10 @@ def _no_copy(target: Path) -> Iterator[None]:
         ) from error
 
 
-def _check_size(address: str, count: int, most_bytes: int) -> None:
+def check_size(address: str, count: int, most_bytes: int, remedy: str = "split it") -> None:
+    """Refuse what is too large to be what it should be."""
     if count > most_bytes:
-        raise InputError(f"{shown(address)} is larger than {most_bytes:,} bytes; split it")
+        raise InputError(f"{shown(address)} is larger than {most_bytes:,} bytes; {remedy}")
 
 
 def _check_whole(address: str, count: int, size: int | None) -> None:
