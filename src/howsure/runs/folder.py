@@ -1,48 +1,28 @@
-"""The run folder: run.json, samples.jsonl, summary.json.
+"""The run folder, read: run.json, samples.jsonl, summary.json.
 
-`RunWriter` owns a folder while it works, and lets nobody else in. `Run` reads one, finished or not. A folder can be
-left at any moment, by Ctrl-C or by power loss, and taken up again: finished samples are kept, a torn last line
-is dropped and redone, and nothing is ever written twice. A folder may lie in a store (`stored.py`).
+`Run` reads one, finished or not, wherever it lies (`stored.py`); `writer.py` writes it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
-import platform
-import socket
-import warnings
-from collections.abc import Iterator, Sequence
-from importlib import metadata
+from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from howsure import wiring
-from howsure.errors import (
-    HowsureError,
-    InputError,
-    MissingExtra,
-    ReportNotWritten,
-    RunDamaged,
-    RunLocked,
-    RunMismatch,
-)
-from howsure.runs.files import Appender, remove_scraps, storage_errors, to_json, write_atomic
-from howsure.runs.records import Identity, LeanSample, Manifest, Sample, Status
-from howsure.runs.stored import InStore, OnDisk, bring_run, find_stored_runs
-from howsure.storage import StoredFolder, address_of, checked, holder, is_address, shown_path, without_secrets
+from howsure.errors import InputError, MissingExtra, RunDamaged
+from howsure.runs.records import LeanSample, Manifest, Sample
+from howsure.runs.stored import bring_run, find_stored_runs
+from howsure.storage import StoredFolder, address_of, checked, holder, is_address
 
 if TYPE_CHECKING:
     import polars
 
 MANIFEST, SAMPLES, SUMMARY, LOCK = "run.json", "samples.jsonl", "summary.json", ".lock"
-LOCK_PATIENCE_SECONDS = 0.3
-"""For how long a writer waits for its lock, which those who look whether anybody writes hold for an instant."""
-_VERSIONED = ("howsure", "numpy", "torch", "transformers", "openai")
 
 
 class Run:
@@ -101,142 +81,6 @@ class Run:
         return str(wiring.ask("html", self))
 
 
-class RunWriter:
-    """The one process that writes a run; a context manager.
-
-    >>> with RunWriter(folder, identity, items=3) as writer:  # doctest: +SKIP
-    ...     writer.append(samples)
-    ...     writer.finish(summary)
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        identity: Identity,
-        items: int,
-        *,
-        source: str = "",
-        retry_failed: bool = False,
-    ) -> None:
-        self._there = writing_place(path)
-        self.path = self._there.path
-        self._wanted = Manifest(
-            identity=identity, items=items, status="running", started=_now(), source=shown_path(source)
-        )
-        self._retry_failed = retry_failed
-        self._finished = False
-
-    def __enter__(self) -> RunWriter:
-        self._lock = _owned(self._there)
-        try:
-            self.manifest = self._take_up()
-            remove_scraps(self.path)
-            self.samples = self._kept_samples()
-            self.done = {sample.id for sample in self.samples}
-            self.resumed = len(self.done)
-            self._appender = Appender(self.path / SAMPLES)
-        except BaseException:
-            self._lock.release()
-            raise
-        return self
-
-    def append(self, samples: Sequence[Sample]) -> None:
-        """Write finished samples; they are on the disk, or in the store, when this returns."""
-        again = [sample.id for sample in samples if sample.id in self.done]
-        if again:
-            raise InputError(f"sample {again[0]!r} is in this run already")
-        lines = b"".join(to_json(msgspec.to_builtins(sample)) + b"\n" for sample in samples)
-        self._there.append(lines)
-        self._appender.append(lines)
-        self.samples.extend(sample.without_evidence() for sample in samples)
-        self.done.update(sample.id for sample in samples)
-
-    def finish(self, summary: dict[str, Any]) -> None:
-        """Write the summary, close the run as finished, and have its report written."""
-        write_atomic(self.path / SUMMARY, to_json(summary, indent=2) + b"\n")
-        self._there.compact()
-        self._there.put_rest()
-        self._set_status("finished")
-        self._finished = True
-        self._there.hand_over()  # the report is made of what is here
-        have_report_written("report", self.path)
-
-    def keep(self, *names: str) -> None:
-        """Have files of the folder outlive this session that no later one could make again."""
-        self._there.put(*names)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        try:
-            self._appender.close()
-            if self._finished:
-                self._there.put_rest()
-                self._there.hand_over()
-            elif isinstance(error, KeyboardInterrupt):
-                self._set_status("interrupted")
-            elif error is not None:
-                self._set_status("failed", without_secrets(f"{type(error).__name__}: {error}"))
-        except HowsureError:
-            if error is None:
-                raise
-        finally:
-            self._lock.release()
-
-    def _take_up(self) -> Manifest:
-        """The manifest of a new run, or that of the run that is here if it is the same one."""
-        if not (self.path / MANIFEST).is_file():
-            strangers = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
-            if strangers:
-                raise InputError(
-                    f"{self.path} holds {sorted(strangers)[0]!r} and is no run folder: choose another --out"
-                )
-            manifest = self._wanted
-        else:
-            manifest = read_manifest(self.path)
-            differences = manifest.identity.differences(self._wanted.identity)
-            if differences and not read_samples(self.path / SAMPLES, False)[0]:
-                manifest, differences = self._wanted, []  # a run that never got to a sample has nothing to mix up
-            if differences:
-                raise RunMismatch(
-                    f"{self.path} holds another run ({'; '.join(differences[:4])}): choose another --out, or delete it"
-                )
-            manifest.sessions += 1
-        if manifest.status != "finished":
-            manifest.status, manifest.error, manifest.ended = "running", None, None
-        manifest.owner = {"pid": os.getpid(), "host": socket.gethostname()}
-        manifest.versions = _versions()
-        write_atomic(self.path / MANIFEST, _manifest_json(manifest))
-        self._there.put(MANIFEST)
-        return manifest
-
-    def _kept_samples(self) -> list[Sample]:
-        path = self.path / SAMPLES
-        if not is_there(path):
-            return []
-        samples, intact_bytes = read_samples(path, evidence=False)
-        if self._retry_failed and any(sample.failed for sample in samples):
-            samples = [sample for sample in samples if not sample.failed]
-            kept = {sample.id for sample in samples}
-            lines = (line for line in _whole_lines(path) if msgspec.json.decode(line, type=_Named).id in kept)
-            self._there.compact()
-            write_atomic(path, b"".join(lines))
-            self._there.compact()
-        elif intact_bytes < path.stat().st_size:
-            self._there.compact()
-            with storage_errors(path):
-                os.truncate(path, intact_bytes)
-            self._there.compact()
-        return samples
-
-    def _set_status(self, status: Status, error: str | None = None) -> None:
-        if status == "finished" and self.manifest.status == "finished" and self.manifest.ended:
-            return
-        # A clock may have been set back meanwhile, and no run ends before it began.
-        self.manifest.status, self.manifest.error = status, error
-        self.manifest.ended = max(_now(), self.manifest.started)
-        write_atomic(self.path / MANIFEST, _manifest_json(self.manifest))
-        self._there.put(MANIFEST)
-
-
 def opened(path: str | os.PathLike[str], *, whole: bool = True) -> Path:
     """Where a run folder can be read: itself, or an up to date copy of one that lies in a store."""
     given = checked(path)
@@ -244,32 +88,6 @@ def opened(path: str | os.PathLike[str], *, whole: bool = True) -> Path:
     if address is None:
         return Path(given)
     return bring_run(address, whole=whole)
-
-
-def writing_place(path: str | os.PathLike[str]) -> OnDisk:
-    """Where a run folder is written: itself, or a store."""
-    given = checked(path)
-    address = str(given) if is_address(given) else address_of(given)
-    return OnDisk(Path(given)) if address is None else InStore(address)
-
-
-def _owned(there: OnDisk) -> Any:
-    """What keeps others out of a run folder, to be released; what is in it is on this machine from then on."""
-    if isinstance(there, InStore):
-        there.acquire()
-        return there
-    with storage_errors(there.path):
-        there.path.mkdir(parents=True, exist_ok=True)
-    return _lock(there.path)
-
-
-def have_report_written(what: str, folder: Path, *more: Path) -> None:
-    """A page for people, made after the run is safe on the disk; no fault in it may cost them the run."""
-    try:
-        wiring.ask(what, folder, *more)
-    except Exception as error:  # noqa: BLE001  whatever it is, the run is whole and its maker shall go on
-        problem = f"{folder}: no report was written ({type(error).__name__}: {error}); the run itself is whole"
-        warnings.warn(f"{problem}, and `howsure report {folder}` tries again", ReportNotWritten, stacklevel=3)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -280,10 +98,6 @@ def read_manifest(folder: Path) -> Manifest:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
         raise RunDamaged(f"{path} cannot be read: {error}; restore it, or start the run anew") from error
-
-
-class _Named(msgspec.Struct):
-    id: str
 
 
 _LEAN = msgspec.json.Decoder(LeanSample)
@@ -301,7 +115,7 @@ def read_samples(path: Path, evidence: bool = True) -> tuple[list[Sample], int]:
     seen: set[str] = set()
     intact = 0
     decode = msgspec.json.Decoder(Sample).decode if evidence else _lean
-    for number, line in enumerate(_whole_lines(path), 1):
+    for number, line in enumerate(whole_lines(path), 1):
         try:
             sample = decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -321,6 +135,14 @@ def is_there(path: Path) -> bool:
     if os.path.lexists(path):
         raise RunDamaged(f"{path} is no file: move it away, and restore the samples or have them done again")
     return False
+
+
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, without a torn last one."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -386,60 +208,3 @@ def _is_held(lock: Path) -> bool:
             return False
     except (Timeout, OSError):
         return True
-
-
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line
-
-
-def _lock(folder: Path) -> Any:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder / LOCK, timeout=LOCK_PATIENCE_SECONDS)
-    with storage_errors(folder):
-        try:
-            lock.acquire()
-        except Timeout as error:
-            who = _writer_of(folder)
-            raise RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out") from error
-    return lock
-
-
-def _writer_of(folder: Path) -> str:
-    """Who has the lock; for an instant the manifest still names the last one, who may be gone."""
-    owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
-    gone = owner.get("host") == socket.gethostname() and not _is_alive(owner.get("pid"))
-    return "another process" if gone or not owner else f"process {owner.get('pid')} on {owner.get('host')}"
-
-
-def _is_alive(pid: Any) -> bool:
-    if os.name != "posix" or not isinstance(pid, int) or pid <= 0:
-        return True
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _manifest_json(manifest: Manifest) -> bytes:
-    return to_json(msgspec.to_builtins(manifest), indent=2) + b"\n"
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in _VERSIONED:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

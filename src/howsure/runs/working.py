@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from howsure.runs.engine import Engine, Job, LocalEngine
-from howsure.runs.folder import RunWriter
 from howsure.runs.progress import Progress, Tally
 from howsure.runs.records import Sample
+from howsure.runs.writer import RunWriter
 
 Indices = tuple[int, ...]
 Piece = TypeVar("Piece")

@@ -15,7 +15,8 @@ from howsure.models.contract import Model
 from howsure.models.registry import load
 from howsure.runs import Run
 from howsure.runs.files import to_json, write_atomic
-from howsure.runs.folder import MANIFEST, have_report_written
+from howsure.runs.folder import MANIFEST
+from howsure.runs.writer import have_report_written
 from howsure.storage import checked, shown_path
 from howsure.storage.writing import at_hand, below, is_there
 
