@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -156,6 +157,22 @@ def test_a_manifest_of_any_size_is_not_read_into_memory(store: str, monkeypatch:
     for look in (Run, find_runs):
         with pytest.raises(InputError, match=f"{store}/run/run.json is larger than 100 bytes"):
             look(f"{store}/run")
+
+
+def test_a_full_disk_here_is_not_blamed_on_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "memory://full-here/run"
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with (
+        pytest.raises(StorageError, match=f"{address}/samples.jsonl cannot be written: its copy .* set TMPDIR"),
+        RunWriter(address, identity(), 6) as writer,
+        monkeypatch.context() as patch,
+    ):
+        patch.setattr(os, "write", full)
+        writer.append(samples(0, 2))
+    assert work(address) == ["s0", "s1"]
 
 
 # -- faults ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from howsure.errors import StorageError
+from howsure.storage import address_of
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full: free some space and run the same command again",
@@ -35,6 +36,8 @@ def storage_errors(path: Path) -> Iterator[None]:
         if isinstance(error, StorageError):
             raise
         remedy = _REMEDIES.get(error.errno or 0, f"the system said «{error.strerror or error}»")
+        if address_of(path) is not None:  # the store is not what refused
+            remedy = f"its copy in {tempfile.gettempdir()} met «{error.strerror}»: set TMPDIR to a larger disk"
         raise StorageError(f"{path} cannot be written: {remedy}; samples written before are safe") from error
 
 
