@@ -306,11 +306,9 @@ def test_coherent_trust_is_the_same_to_the_byte(engine: RayEngine, model: str, t
 
     (tmp_path / "l.txt").write_text("go to the goal\nstay where you are\n")
     (tmp_path / "s.txt").write_text("the door is open\n\nthe floor is wet\n")
-    asking = coherent.read_asking(tmp_path / "l.txt", tmp_path / "s.txt", 3)
+    asked: dict[str, Any] = {"instructions": tmp_path / "l.txt", "groundings": tmp_path / "s.txt", "states": 3}
     for name, doer in (("here", None), ("there", engine)):
-        prepared = coherent.prepare("home", model)
-        coherent.carry_out(prepared, asking, out=tmp_path / name, engine=doer)
-        prepared.close()
+        coherent.coherent("home", model, out=tmp_path / name, engine=doer, **asked)
     same_files(tmp_path / "here", tmp_path / "there")
 
 

@@ -18,7 +18,19 @@ import numpy as np
 from howsure.errors import InputError
 from howsure.measures import coherent_trust, nats_to_bits
 from howsure.models.contract import Model
-from howsure.runs import Engine, Identity, Job, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.runs import (
+    Engine,
+    Identity,
+    Job,
+    NoProgress,
+    Progress,
+    Run,
+    RunWriter,
+    Sample,
+    engine_at_hand,
+    placed,
+    work_through,
+)
 from howsure.runs.files import to_json
 from howsure.studies.pairs import check_seed, seed_of
 from howsure.studies.summary import Coverage, Figure, summary
@@ -75,6 +87,7 @@ def coherent(
     out: PathLike,
     seed: int = 0,
     progress: Progress | None = None,
+    engine: str | Engine | None = None,
     **options: Any,
 ) -> Result:
     """Ask for every pair of instruction and grounding in some states of a world, and write a run folder.
@@ -83,9 +96,10 @@ def coherent(
     `howsure.trust`.
     """
     asking = read_asking(instructions, groundings, states)
-    prepared = prepare(world, model, **options)
+    prepared = prepare(world, model, **(placed(engine, options) if isinstance(model, str) else options))
     try:
-        return carry_out(prepared, asking, out=out, seed=seed, progress=progress)
+        with engine_at_hand(engine) as doer:
+            return carry_out(prepared, asking, out=out, seed=seed, progress=progress, engine=doer)
     finally:
         prepared.close()
 
