@@ -106,6 +106,15 @@ class ByProcess(Job[int, int]):
         return {"device": os.getpid()}
 
 
+class Threads(Job[int, str]):
+    """Tells with how many threads a network would compute."""
+
+    threads = 2
+
+    def __call__(self, piece: int) -> str:
+        return os.environ["OMP_NUM_THREADS"]
+
+
 class Packed(Job[Any, Any]):
     """Shows what came to it, and where it works."""
 

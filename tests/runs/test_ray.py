@@ -93,6 +93,7 @@ def test_a_slow_piece_lets_little_pile_up_behind_it(engine: RayEngine) -> None:
 
 
 def test_a_piece_is_packed_on_its_way_and_names_mean_the_same_there(engine: RayEngine, tmp_path: Path) -> None:
+    engine.workers = 1
     before = Path.cwd()
     os.chdir(tmp_path)
     try:
@@ -134,6 +135,7 @@ def test_workers_that_all_end_while_starting_are_one_sentence(engine: RayEngine)
 def test_what_a_worker_refuses_is_refused_here(
     engine: RayEngine, kind: str, error: type[HowsureError], at_load: bool
 ) -> None:
+    engine.workers = 1
     with pytest.raises(error) as there:
         list(engine.run(jobs.Refuses(kind, at_load), range(6)))
     with pytest.raises(error) as here:
@@ -148,12 +150,14 @@ def test_a_job_that_a_worker_cannot_open_says_why(engine: RayEngine, told: list[
 
 
 def test_a_bug_in_a_job_is_no_death_and_keeps_its_traceback(engine: RayEngine, told: list[str]) -> None:
+    engine.workers = 1
     with pytest.raises(ZeroDivisionError, match="_refuse"):
         list(engine.run(jobs.Refuses("bug"), range(6)))
     assert told == []
 
 
 def test_a_worker_that_would_give_other_digits_is_refused(engine: RayEngine) -> None:
+    engine.workers = 1
     with pytest.raises(WorkersLost, match=r"the model's device is \d+, here it is \d+: give the same"):
         list(engine.run(jobs.ByProcess(), range(2)))
 
@@ -170,6 +174,19 @@ def test_a_node_without_howsure_says_so(engine: RayEngine, monkeypatch: pytest.M
     monkeypatch.setattr("howsure.runs.ray_pool.Worker", NotThere)
     with pytest.raises(WorkersLost, match=r"cannot begin to work \(«ModuleNotFoundError: No module named 'howsure'»\)"):
         list(engine.run(jobs.Squares(), [1]))
+
+
+def test_a_network_computes_with_as_many_threads_as_here(engine: RayEngine, tiny_folder: Path) -> None:
+    """Its last digits depend on that, and a worker of Ray has one thread by itself."""
+    import torch
+
+    from howsure.studies.mcq.work import Asker, asking
+
+    engine.workers = 1
+    assert list(engine.run(jobs.Threads(), [0])) == ["2"]
+    here = howsure.load(f"hf:{tiny_folder}", lazy=True, device="cpu")
+    assert Asker(here, asking(None, chat=False, pmi=False)).threads == torch.get_num_threads()
+    assert jobs.Squares().threads is None
 
 
 def test_what_the_cluster_does_not_have_is_said(cluster: None) -> None:
@@ -302,6 +319,7 @@ def test_trust_taken_up_on_ray_replays_what_was_played(engine: RayEngine, model:
 
 
 def test_coherent_trust_is_the_same_to_the_byte(engine: RayEngine, model: str, tmp_path: Path) -> None:
+    engine.workers = 1
     from howsure.studies.trust import coherent
 
     (tmp_path / "l.txt").write_text("go to the goal\nstay where you are\n")

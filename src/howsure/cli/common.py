@@ -56,7 +56,10 @@ Workers = Annotated[
     int | None, typer.Option(help="With --engine ray: how many, each with its own model. Default: all that have room.")
 ]
 GpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: 1, or a part such as 0.5. Default: 0.")]
-CpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: cores for each worker. Default: 1.")]
+CpusPerWorker = Annotated[
+    float | None,
+    typer.Option(help="With --engine ray: cores for each worker. Default: 1; for a network on CPUs as many as here."),
+]
 PLACE: dict[str, Any] = {"parser": lambda value: place(value), "metavar": "<path>"}
 """Of an option that takes a path of this machine or an address, such as s3://bucket/runs/first."""
 LOCAL: dict[str, Any] = {"parser": lambda value: local_file(value), "metavar": "<path>"}

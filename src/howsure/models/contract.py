@@ -218,6 +218,11 @@ class Model(ABC):
     """How the last answers were held to a schema, one of `answer_form.FORMS`; None where nothing holds them to one."""
 
     @property
+    def threads(self) -> int | None:
+        """With how many threads a network on a CPU computes, which decides about its last digits; None without one."""
+        return None
+
+    @property
     def takes_images(self) -> bool:
         """Whether an item to be scored may have an image; known without loading the weights."""
         return False
@@ -269,13 +274,18 @@ class Model(ABC):
     def close(self) -> None:  # noqa: B027 - or nothing to give back
         """Give back what the model holds."""
 
-    def __reduce__(self) -> tuple[Callable[..., Model], tuple[Any, ...]]:
-        """A model travels as its name and options, never with its weights: whoever gets it opens it anew."""
-        if self.opened_by is None:
-            raise InputError(
-                f"{self.name!r} is open in this process and cannot be sent to workers: give the model by its name"
-            )
-        return self.opened_by
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        """A model travels as its name and options, never with its weights: whoever gets it opens it anew.
+
+        What stands for a server has no weights, and travels as it is.
+        """
+        if self.opened_by is not None:
+            return self.opened_by
+        if self.remote:
+            return super().__reduce_ex__(protocol)
+        raise InputError(
+            f"{self.name!r} is open in this process and cannot be sent to workers: give the model by its name"
+        )
 
     def require(self, capability: Capability, purpose: str) -> None:
         """Raise in one sentence where the model cannot do what `purpose` needs."""

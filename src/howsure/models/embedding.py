@@ -212,6 +212,13 @@ class SentenceEmbedder:
             raise _missing(error) from error
 
     @property
+    def threads(self) -> int | None:
+        """With how many threads it computes on a CPU, which decides about the last digits."""
+        from howsure.models.hf.loading import threads_on
+
+        return threads_on(self.device)
+
+    @property
     def token_budget(self) -> int:
         default = CPU_TOKEN_BUDGET if self.device == "cpu" else GPU_TOKEN_BUDGET
         return self._token_budget if self._token_budget is not None else default

@@ -46,6 +46,11 @@ class Job(ABC, Generic[Piece, Found]):
         """What this process and a worker must agree on, so that it does not matter who did a piece."""
         return {}
 
+    @property
+    def threads(self) -> int | None:
+        """With how many threads a network on a CPU computes here, which decides about its last digits; None without."""
+        return None
+
     def given_up(self, piece: Piece, why: str) -> Found:
         """What is written for a piece that ended every worker who tried it."""
         raise WorkersLost(why)

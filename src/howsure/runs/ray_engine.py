@@ -45,12 +45,10 @@ class RayEngine:
         cpus_per_worker: float | None = None,
         announce: Announce | None = None,
     ) -> None:
-        self.room = Room(
-            _amount("--cpus-per-worker", cpus_per_worker, 1.0), _amount("--gpus-per-worker", gpus_per_worker)
-        )
+        self.gpus_per_worker = _amount("--gpus-per-worker", gpus_per_worker) or 0.0
+        self.cpus_per_worker = _amount("--cpus-per-worker", cpus_per_worker)
         if workers is not None and workers < 1:
             raise InputError(f"--workers must be at least 1, not {workers}")
-        self.gpus_per_worker = self.room.gpus
         self.address = address
         self.workers = workers
         self._announce = announce or (lambda _: None)
@@ -62,8 +60,9 @@ class RayEngine:
         if self._pool is not None and self._pool.job is job:
             return
         self._let_go()
-        ray = self._connected()
-        self._pool = Pool(ray, job, self.room, self._count(ray), self._announce)
+        room = self._room(job)
+        ray = self._connected(room)
+        self._pool = Pool(ray, job, room, self._count(ray, room), self._announce)
         self._pool.wait_for_one()
 
     def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Generator[Found, None, None]:
@@ -89,27 +88,32 @@ class RayEngine:
             self._pool.close()
             self._pool = None
 
-    def _connected(self) -> Any:
+    def _room(self, job: Job[Any, Any]) -> Room:
+        """What a worker takes: a core, or as many as its network computes with, since that decides the last digits."""
+        usual = float(job.threads or 1)
+        return Room(usual if self.cpus_per_worker is None else self.cpus_per_worker, self.gpus_per_worker)
+
+    def _connected(self, room: Room) -> Any:
         ray = _ray()
         if not ray.is_initialized():
             began = time.monotonic()
-            _connect(ray, self.address, self._cpus_to_offer())
+            _connect(ray, self.address, self._cpus_to_offer(room))
             _keep_off_stdout()
             self._connected_here = True
             if self.address is None and time.monotonic() - began > 1:
                 self._announce("started Ray on this machine")
         return ray
 
-    def _cpus_to_offer(self) -> int:
+    def _cpus_to_offer(self, room: Room) -> int:
         """This machine's cores, and room for as many workers as were asked for."""
-        wanted = math.ceil((self.workers or 0) * self.room.cpus)
-        return max(usable_cores(), wanted, math.ceil(self.room.cpus))
+        wanted = math.ceil((self.workers or 0) * room.cpus)
+        return max(usable_cores(), wanted, math.ceil(room.cpus))
 
-    def _count(self, ray: Any) -> int:
+    def _count(self, ray: Any, room: Room) -> int:
         """The workers that were asked for, or as many as have room now."""
-        fits = self.room.fits(ray.cluster_resources())
+        fits = room.fits(ray.cluster_resources())
         if fits == 0 and (self.workers is None or self.address is None):  # a cluster may grow on demand
-            raise WorkersLost(self.room.no_room(ray.cluster_resources()))
+            raise WorkersLost(room.no_room(ray.cluster_resources()))
         return self.workers or fits
 
 
@@ -118,10 +122,8 @@ def _put_back(first: Piece, others: Iterator[Piece]) -> Iterator[Piece]:
     yield from others
 
 
-def _amount(option: str, given: float | None, usual: float = 0.0) -> float:
-    if given is None:
-        return usual
-    if not (math.isfinite(given) and given >= 0):
+def _amount(option: str, given: float | None) -> float | None:
+    if given is not None and not (math.isfinite(given) and given >= 0):
         raise InputError(f"{option} must be 0 or more, not {given}")
     return given
 

@@ -64,8 +64,11 @@ class Worker:
         if os.path.isdir(folder):  # so that relative names mean the same; on another machine there may be none
             os.chdir(folder)
 
-    def ready(self, job: bytes, version: str) -> Hired | HowsureError:
+    def ready(self, job: bytes, version: str, threads: int | None) -> Hired | HowsureError:
         import ray
+
+        if threads is not None:  # before any network's library is loaded, which looks at this once
+            os.environ["OMP_NUM_THREADS"] = str(threads)
 
         node = ray.util.get_node_ip_address()
         if version != __version__:
@@ -109,7 +112,7 @@ class Pool:
 
     def _hire(self) -> None:
         worker = self._remote.remote(os.getcwd())
-        self._starting[worker.ready.remote(self._copy, __version__)] = worker
+        self._starting[worker.ready.remote(self._copy, __version__, self.job.threads)] = worker
 
     def wait_for_one(self) -> None:
         """Until a worker is there, or it is clear that none will come."""

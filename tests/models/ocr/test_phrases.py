@@ -165,9 +165,9 @@ def test_quotes_are_found_in_other_scripts() -> None:
 
 @pytest.mark.parametrize("unit", ["click ", '"a" ', "the left of ", "(", "to be in the ", "a" * 40, "to ", "'"])
 def test_long_instructions_take_no_time(unit: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     understand(unit * (100_000 // len(unit)))
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 @settings(max_examples=300, deadline=None)

@@ -424,7 +424,7 @@ def test_a_run_of_before_shows_previews_and_says_so(tmp_path: Path) -> None:
 
 
 def test_what_was_cut_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.work.SAID_CHARACTERS", 10)
+    monkeypatch.setattr("howsure.studies.trajectories.scoring.SAID_CHARACTERS", 10)
     material = study(tmp_path, results(simulation([message("user", "x" * 25, -1.0)])))
     assert "had 25 characters, and was cut" in text_of(shown(pages.about(material.sample(0), material)))
 

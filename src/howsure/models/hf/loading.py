@@ -52,6 +52,15 @@ def choose_device(wanted: str | None, elsewhere: bool = False) -> str:
     return wanted
 
 
+def threads_on(device: str) -> int | None:
+    """With how many threads a network computes on this device; None where it is none of this machine's cores."""
+    if device != "cpu":
+        return None
+    import torch
+
+    return int(torch.get_num_threads())
+
+
 def load_tokenizer(source: str, trust_remote_code: bool) -> Any:
     from transformers import AutoTokenizer
 

@@ -43,6 +43,12 @@ class ModelParts(Model):
 
         return choose_device(self._options.device, self._options.elsewhere)
 
+    @property
+    def threads(self) -> int | None:
+        from howsure.models.hf.loading import threads_on
+
+        return threads_on(self.device)
+
     @cached_property
     def encoder(self) -> TextEncoder:
         from howsure.models.hf.loading import load_tokenizer

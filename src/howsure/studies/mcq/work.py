@@ -207,6 +207,10 @@ class Asker(Job[Together, list[Sample]]):
     def packed(self, piece: Together) -> Together:
         return piece._replace(items=tuple(_with_image(item) for item in piece.items))
 
+    @property
+    def threads(self) -> int | None:
+        return self.model.threads
+
     def fingerprint(self) -> dict[str, Any]:
         return self.model.fingerprint()
 

@@ -253,6 +253,10 @@ class Reading(Job[list[Passage], list[Stretch | Failure]]):
     def __call__(self, piece: list[Passage]) -> list[Stretch | Failure]:
         return self.model.read(piece) if piece else []
 
+    @property
+    def threads(self) -> int | None:
+        return self.model.threads
+
     def fingerprint(self) -> dict[str, Any]:
         return self.model.fingerprint()
 

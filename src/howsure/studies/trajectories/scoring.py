@@ -51,6 +51,10 @@ class Scorer(Job[Batch, list[Sample]]):
         if self.embedder is not None:
             self.embedder.load()
 
+    @property
+    def threads(self) -> int | None:
+        return next((one.threads for one in (self.model, self.embedder) if one is not None and one.threads), None)
+
     def fingerprint(self) -> dict[str, Any]:
         return {
             "model": None if self.model is None else self.model.fingerprint(),

@@ -205,6 +205,10 @@ class Asker(Job[Place, list[Sample]]):
         readings = self.elicitor.ask(prompts, seed_of(self.seed))
         return [_sample(piece.id, piece.number, piece.visited, readings, self.asking)]
 
+    @property
+    def threads(self) -> int | None:
+        return self.model.threads
+
     def fingerprint(self) -> dict[str, Any]:
         return self.model.fingerprint()
 

@@ -75,6 +75,10 @@ class Player(Job[Turn, Played]):
         gained = what_is_known(episode, self.ways.model if self.summarise else None)
         return Played(steps, frames, episode.frame().read(), episode.steps, gained)
 
+    @property
+    def threads(self) -> int | None:
+        return self.ways.model.threads
+
     def fingerprint(self) -> dict[str, Any]:
         return self.ways.model.fingerprint() | {"world": self.ways.world.fingerprint()}
 
