@@ -1,7 +1,7 @@
 """What an engine costs: 1,000 items of 100 ms, each written to a run folder as it comes.
 
 The items only wait, so that nothing but the engine, Ray and the writer take time: what is above the waiting, divided by
-those who wait at the same time, is overhead. Beside it stands the same waiting in threads, without engine and run folder.
+those who wait at the same time, is overhead. Beside it stands the same waiting in threads, without engine and folder.
 Starting Ray and its workers is measured apart.
 """
 
