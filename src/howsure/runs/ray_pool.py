@@ -95,6 +95,8 @@ class Pool:
         self._ray, self._room, self._count, self._announce = ray, room, count, announce
         self._remote = ray.remote(Worker).options(num_cpus=room.cpus, num_gpus=room.gpus, max_restarts=0)
         self._copy = ray.put(ray.cloudpickle.dumps(job))
+        self._hired: list[Any] = []
+        """All that were ever started: one that nobody ends keeps its room."""
         self._starting: dict[Any, Any] = {}
         """By what will say that it is ready: the worker."""
         self._busy: dict[Any, list[int]] = {}
@@ -112,6 +114,7 @@ class Pool:
 
     def _hire(self) -> None:
         worker = self._remote.remote(os.getcwd())
+        self._hired.append(worker)
         self._starting[worker.ready.remote(self._copy, __version__, self.job.threads)] = worker
 
     def wait_for_one(self) -> None:
@@ -183,6 +186,7 @@ class Pool:
         self._lost += 1
         self._announce(f"a worker of Ray ended ({_short(error)}); its {len(left)} pieces are done again")
         self._ray.kill(worker)
+        self._hired.remove(worker)
         self._hire()
         if left:
             self._deaths[left[0]] += 1
@@ -273,8 +277,9 @@ class Pool:
         return [(number, found)]
 
     def close(self) -> None:
-        for worker in [*self._busy, *self._starting.values()]:
+        for worker in self._hired:
             self._ray.kill(worker)
+        self._hired.clear()
         self._busy.clear()
         self._starting.clear()
         self._under_way.clear()

@@ -57,7 +57,7 @@ class Elsewhere:
 class Travelling(Teller):
     """As a model that was opened by its name: it can be sent, and is opened anew."""
 
-    def __reduce__(self) -> Any:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return Travelling, ()
 
 
