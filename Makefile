@@ -14,7 +14,7 @@ test: lint $(VENV)/.browser  ## lint, then the whole suite, two files at a time 
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-faults: $(VENV)/.dev  ## the long fault suite: kills, full disks, bad servers, dead workers and machines
-	HOWSURE_FAULTS=long OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/faults tests/runs/test_ray.py
+	HOWSURE_FAULTS=long OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/faults
 
 fuzz: $(VENV)/.dev  ## every reader against broken input, a minute each; see docs/security.md
 	$(BIN)/python -m fuzz

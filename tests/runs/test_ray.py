@@ -23,7 +23,6 @@ from tiny import build_ngram
 from tiny_vision import build_vision
 
 ray = pytest.importorskip("ray")
-LONG = os.environ.get("HOWSURE_FAULTS") == "long"
 pytestmark = [pytest.mark.long, pytest.mark.timeout(280)]
 
 
@@ -223,28 +222,17 @@ def questions(path: Path, count: int) -> Path:
     return path
 
 
-@pytest.mark.skipif(not LONG, reason="a network is the same to the byte in grounding below; HOWSURE_FAULTS=long")
-def test_mcq_with_a_network_is_the_same_to_the_byte(engine: RayEngine, tiny_folder: Path, tmp_path: Path) -> None:
-    data = questions(tmp_path / "q.jsonl", 40)
-    for name, doer in (("here", None), ("there", engine)):
-        howsure.mcq(data, f"hf:{tiny_folder}", out=tmp_path / name, token_budget=128, device="cpu", engine=doer)
-    same_files(tmp_path / "here", tmp_path / "there")
-
-
-def test_a_run_is_taken_up_by_another_engine(
-    engine: RayEngine, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = questions(tmp_path / "q.jsonl", 40)
+def test_a_run_is_taken_up_by_another_engine(engine: RayEngine, model: str, tmp_path: Path) -> None:
+    """Begun on Ray and ended here; a run of trust below goes the other way."""
+    data, out = questions(tmp_path / "q.jsonl", 40), tmp_path / "torn"
     howsure.mcq(data, model, out=tmp_path / "whole", batch_size=4)
-    for first, second in ((engine, None), (None, engine))[: 2 if LONG else 1]:  # trust below is taken up the other way
-        out = tmp_path / f"torn {first is None}"
-        with pytest.raises(KeyboardInterrupt):
-            howsure.mcq(data, model, out=out, batch_size=4, engine=first, progress=StopsAfter(15))
-        kept = (out / "samples.jsonl").read_bytes()
-        assert 15 <= kept.count(b"\n") < 40
-        howsure.mcq(data, model, out=out, batch_size=4, engine=second)
-        assert (out / "samples.jsonl").read_bytes().startswith(kept)
-        same_files(tmp_path / "whole", out)
+    with pytest.raises(KeyboardInterrupt):
+        howsure.mcq(data, model, out=out, batch_size=4, engine=engine, progress=StopsAfter(15))
+    kept = (out / "samples.jsonl").read_bytes()
+    assert 15 <= kept.count(b"\n") < 40
+    howsure.mcq(data, model, out=out, batch_size=4)
+    assert (out / "samples.jsonl").read_bytes().startswith(kept)
+    same_files(tmp_path / "whole", out)
 
 
 class StopsAfter:

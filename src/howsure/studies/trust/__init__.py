@@ -15,8 +15,9 @@ from typing import Any
 
 from howsure.models.contract import Model
 from howsure.runs import Engine, Progress, engine_at_hand, placed
+from howsure.studies.trust.keeping import OnStep
 from howsure.studies.trust.play import Listener, Told
-from howsure.studies.trust.work import OnStep, Prepared, Result, carry_out, prepare
+from howsure.studies.trust.work import Prepared, Result, carry_out, prepare
 
 __all__ = ["Prepared", "Result", "Told", "carry_out", "prepare", "trust"]
 

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from howsure import wiring
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model
 from howsure.runs import Engine, Identity, LocalEngine, NoProgress, Progress, Run, RunWriter, Sample
-from howsure.runs.files import storage_errors, write_atomic
 from howsure.storage import shown_path
 from howsure.studies.pairs import check_choice, check_seed, open_models
 from howsure.studies.trust.elicit import Elicitor, Scored, elicitor, usual_evidence
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.judge import judge
+from howsure.studies.trust.keeping import Keeper, OnStep, Pages, StepTally, gained_after, gained_name, keep_gained
 from howsure.studies.trust.knowledge import read_knowledge, repeats, shipped_knowledge
-from howsure.studies.trust.play import Episode, Listener, Step, Ways, step_id
+from howsure.studies.trust.play import Episode, Listener, Ways
 from howsure.studies.trust.playing import Chains, Player, Turn, check_apart, what_is_known
 from howsure.studies.trust.prompts import CONDITIONS
-from howsure.studies.trust.replay import REPLAY, Frame, write_replay
 from howsure.studies.trust.table import StepTable
 from howsure.studies.trust.world import World, open_world
 
 VIEWS = ("image", "text", "both")
 ACTS = ("best", "sample")
 CLOCKS = ("world", "real")
-FRAMES, GROUNDING = "frames", "grounding"
 PathLike = str | os.PathLike[str]
-OnStep = Callable[[Sample], None]
 
 
 class Prepared(NamedTuple):
@@ -257,11 +253,11 @@ def carry_out(
         else:
             on_step = None
         table = StepTable(writer.path, options["evidence"], kept)
-        pages = _Pages(writer.path, options["frames"])
+        pages = Pages(writer.path, options["frames"])
         tally = StepTally()
         shown = progress or NoProgress()
         shown.start("trust", total, kept, tally)
-        keeper = _Keeper(writer, table, pages, on_step, shown, tally)
+        keeper = Keeper(writer, table, pages, on_step, shown, tally)
         try:
             if doer.name == LocalEngine.name:
                 _play_here(prepared, prepared.ways(seed, listen), kept, keeper)
@@ -277,35 +273,7 @@ def carry_out(
     return Result(summary, samples, Run(out))
 
 
-class _Keeper(NamedTuple):
-    """Where steps go as they come."""
-
-    writer: RunWriter
-    table: StepTable
-    pages: _Pages
-    on_step: OnStep | None
-    progress: Progress
-    tally: StepTally
-
-    def keep(self, step: Step) -> None:
-        self.writer.append([step.sample])
-        self.table.append(step.sample)
-        self.pages.write(step.sample, step.picture.read())
-        if self.on_step is not None:
-            self.on_step(step.sample)
-        self.progress.advance([step.sample.without_evidence()])
-
-    def end(self, number: int, steps_left: int, frame: bytes) -> None:
-        self.pages.end(number, frame)
-        self.leave_out(steps_left)
-
-    def leave_out(self, steps_left: int) -> None:
-        if steps_left:
-            self.tally.leave_out(steps_left)
-            self.progress.advance([])
-
-
-def _play_here(prepared: Prepared, ways: Ways, kept: Sequence[Sample], keeper: _Keeper) -> None:
+def _play_here(prepared: Prepared, ways: Ways, kept: Sequence[Sample], keeper: Keeper) -> None:
     """Episode after episode, every step kept as soon as it is done."""
     options, knowledge, folder = prepared.options, prepared.knowledge, keeper.writer.path
     chains: dict[str, int] = {}
@@ -316,22 +284,24 @@ def _play_here(prepared: Prepared, ways: Ways, kept: Sequence[Sample], keeper: _
             episode.replay(sample)
         while not episode.over:
             keeper.keep(episode.step())
-        gained = _gained(folder, number)
+        gained = gained_after(folder, number)
         if gained is None:
             gained = what_is_known(episode, prepared.model if options["summarise"] else None)
-            _keep_gained(folder, number, gained)
-            keeper.writer.keep(_gained_name(number))
+            keep_gained(folder, number, gained)
+            keeper.writer.keep(gained_name(number))
         keeper.end(number, options["max_steps"] - episode.steps, episode.frame().read())
         knowledge = gained if options["carry"] else knowledge
 
 
-def _play_apart(prepared: Prepared, job: Player, engine: Engine, kept: Sequence[Sample], keeper: _Keeper) -> None:
+def _play_apart(prepared: Prepared, job: Player, engine: Engine, kept: Sequence[Sample], keeper: Keeper) -> None:
     """Whole episodes, played by an engine's workers and kept in order."""
     options, folder = prepared.options, keeper.writer.path
     chains = Chains(options["act"] == "sample")
     kept_of = {number: _of(number, kept) for number in range(1, options["episodes"] + 1)}
     turns = {n: Turn(n, tuple(before), keeper.pages.unseen(before)) for n, before in kept_of.items()}
-    ended = {n for n in turns if keeper.pages.has_end(n) and not turns[n].unseen and _gained(folder, n) is not None}
+    ended = {
+        n for n in turns if keeper.pages.has_end(n) and not turns[n].unseen and gained_after(folder, n) is not None
+    }
     played_apart = engine.run(job, (turn for number, turn in turns.items() if number not in ended))
     for number, turn in turns.items():
         if number in ended:
@@ -343,124 +313,15 @@ def _play_apart(prepared: Prepared, job: Player, engine: Engine, kept: Sequence[
             keeper.pages.put(name, png)
         for step in chains.linked(number, turn.before, played.steps):
             keeper.keep(step)
-        if _gained(folder, number) is None:
-            _keep_gained(folder, number, played.gained)
-            keeper.writer.keep(_gained_name(number))
+        if gained_after(folder, number) is None:
+            keep_gained(folder, number, played.gained)
+            keeper.writer.keep(gained_name(number))
         keeper.end(number, options["max_steps"] - played.step_count, played.end)
     played_apart.close()
 
 
 def _of(number: int, samples: Sequence[Sample]) -> list[Sample]:
     return [sample for sample in samples if sample.result["episode"] == number]
-
-
-def _gained_name(number: int) -> str:
-    return f"{GROUNDING}/episode-{number}.txt"
-
-
-def _gained_path(folder: Path, number: int) -> Path:
-    return folder / _gained_name(number)
-
-
-def _gained(folder: Path, number: int) -> list[str] | None:
-    """What is known after an episode, where that was written down already."""
-    path = _gained_path(folder, number)
-    return read_knowledge(path) if path.is_file() else None
-
-
-def _keep_gained(folder: Path, number: int, gained: Sequence[str]) -> None:
-    """In a file that a later run can load as its grounding."""
-    path = _gained_path(folder, number)
-    with storage_errors(path):
-        path.parent.mkdir(exist_ok=True)
-    head = f"# What is known after episode {number}; --grounding takes this file.\n"
-    write_atomic(path, (head + "".join(f"{one}\n" for one in gained)).encode("utf-8", errors="replace"))
-
-
-class _Pages:
-    """The frames on the disk, and the replay that is made of them."""
-
-    def __init__(self, folder: Path, wanted: bool) -> None:
-        self.folder = folder
-        self.wanted = wanted
-        if wanted:
-            with storage_errors(folder / FRAMES):
-                (folder / FRAMES).mkdir(exist_ok=True)
-
-    def write(self, sample: Sample, png: bytes) -> None:
-        self.put(sample.id, png)
-
-    def unseen(self, samples: Sequence[Sample]) -> frozenset[str]:
-        """Those whose frame is not there: a crash may have come between a step and its frame."""
-        return frozenset(sample.id for sample in samples if self.wanted and not self._path(sample.id).is_file())
-
-    def keep(self, sample: Sample, episode: Episode) -> None:
-        if sample.id in self.unseen([sample]):
-            self.put(sample.id, episode.frame().read())
-
-    def end(self, number: int, png: bytes) -> None:
-        self.put(f"{_episode_id(number)}-end", png)
-
-    def has_end(self, number: int) -> bool:
-        return not self.wanted or self._path(f"{_episode_id(number)}-end").is_file()
-
-    def write_replay(self, samples: Sequence[Sample]) -> None:
-        if not self.wanted or (self.folder / REPLAY).is_file():
-            return
-        frames = []
-        for sample, following in zip(samples, [*samples[1:], None], strict=True):
-            frames.append(Frame(sample, self._path(sample.id)))
-            number = sample.result["episode"]
-            if following is None or following.result["episode"] != number:
-                frames.append(Frame(sample, self._path(f"{_episode_id(number)}-end")))
-        write_replay(self.folder / REPLAY, frames)
-
-    def _path(self, name: str) -> Path:
-        return self.folder / FRAMES / f"{name}.png"
-
-    def put(self, name: str, png: bytes) -> None:
-        if self.wanted:
-            write_atomic(self._path(name), png)  # half a frame would pass for a frame when the run is taken up
-
-
-def _episode_id(number: int) -> str:
-    return step_id(number, 0).partition("-")[0]
-
-
-class StepTally:
-    """Counts steps, those that an ended episode leaves out among the done; shows T over the steps so far."""
-
-    unit = " steps"
-
-    def __init__(self) -> None:
-        self.done = 0
-        self._played = self._failed = self._on_path = self._judged = 0
-        self._gains = [0.0, 0.0]
-
-    def add(self, samples: Sequence[Sample]) -> None:
-        for sample in samples:
-            self.done += 1
-            self._played += 1
-            self._failed += sample.failed
-            if not sample.failed:
-                bits = [one["entropy_bits"] for one in sample.result["conditions"].values()]
-                self._gains = [self._gains[0] + bits[0] - bits[1], self._gains[1] + bits[0] - bits[2]]
-            if sample.outcome is not None and sample.outcome.correct is not None:
-                self._judged += 1
-                self._on_path += sample.outcome.correct
-
-    def leave_out(self, steps: int) -> None:
-        self.done += steps
-
-    @property
-    def text(self) -> str:
-        scored = self._played - self._failed
-        parts = [f"ΔH_S {self._gains[0] / scored:+.3f}, ΔH_L,S {self._gains[1] / scored:+.3f} bits"] if scored else []
-        if self._judged:
-            parts.append(f"{self._on_path / self._judged:.0%} on a shortest path")
-        if self._failed:
-            parts.append(f"{self._failed} incomplete")
-        return ", ".join(parts)
 
 
 def _identity(prepared: Prepared, seed: int) -> Identity:
