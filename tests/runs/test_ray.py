@@ -117,7 +117,8 @@ def test_a_piece_that_ends_every_worker_is_given_up_by_name(engine: RayEngine, t
     assert found[2] == (
         "piece 2: 3 workers ended, one after the other, while they did this; --retry-failed tries again"
     )
-    assert len((tmp_path / "2.txt").read_text().split()) == 3
+    # Once more where the piece before was done, and its worker ended before it could say so: then that one is blamed.
+    assert len((tmp_path / "2.txt").read_text().split()) in (3, 4)
 
 
 def test_a_job_that_cannot_be_given_up_ends_in_a_sentence(engine: RayEngine, tmp_path: Path) -> None:
