@@ -109,6 +109,8 @@ class Commands:
             "stderr": f"{name}.err",
             "fault": fault,
         }
+        for stream in ("stdout", "stderr"):
+            Path(str(asked[stream])).touch()  # one that is killed at once never opens them
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(PATIENCE_SECONDS)
         connection.connect(self._socket)
