@@ -15,7 +15,17 @@ from howsure.models.contract import Capability, Failure, ScoreItem
 from howsure.models.openai_server import OpenAIServer
 from howsure.models.server_scoring import PROBE
 
-from .misbehaving_server import Behaviour, MisbehavingServer, answer, disconnect_mid_body, endless, error, raw, silent
+from .misbehaving_server import (
+    Behaviour,
+    MisbehavingServer,
+    answer,
+    delayed,
+    disconnect_mid_body,
+    endless,
+    error,
+    raw,
+    silent,
+)
 
 RETRIES = 2
 ITEM = ScoreItem("The sky is", (" blue", " red"))
@@ -310,6 +320,15 @@ def test_what_every_request_would_meet_stops_the_work(
     serve(misbehaving, "prompt_logprobs", blue=error(status, "bad"))
     with pytest.raises(ServerError, match=words):
         model.try_score([ITEM])
+
+
+@pytest.mark.parametrize(("blue_s", "red_s"), [(0.0, 0.2), (0.2, 0.0)])
+def test_the_earliest_failure_is_told_whichever_answer_comes_first(
+    model: OpenAIServer, misbehaving: MisbehavingServer, blue_s: float, red_s: float
+) -> None:
+    blue, red = delayed(blue_s, error(400, "no blue")), delayed(red_s, error(400, "no red"))
+    serve(misbehaving, "prompt_logprobs", blue=blue, red=red)
+    assert "no blue" in only(model.try_score([ITEM])).detail
 
 
 def test_the_rest_of_a_failed_item_is_not_asked_for(misbehaving: MisbehavingServer) -> None:

@@ -116,22 +116,22 @@ class ServerScorer:
 
     async def _score(self, items: dict[int, ScoreItem], way: Way, top: int) -> dict[int, list[TokenLogprobs] | Failure]:
         laid: dict[int, dict[int, Laid]] = {i: {} for i in items}
-        failed: dict[int, Failure] = {}
+        failed: dict[int, dict[int, Failure]] = {i: {} for i in items}
         todo = iter([(i, j) for i, item in items.items() for j in range(len(item.continuations))])
 
         async def work(client: Any) -> None:
             for i, j in todo:
-                if i in failed:
+                if failed[i]:
                     continue
                 found = await self._lay(client, way, Pair(str(items[i].prefix), items[i].continuations[j]), top)
                 if isinstance(found, Failure):
-                    failed[i] = found
+                    failed[i][j] = found
                 else:
                     laid[i][j] = found
 
         async with self.client.open() as client:
             await together([work(client) for _ in range(self.concurrency)])
-        return {i: failed[i] if i in failed else self._evidence(items[i], laid[i]) for i in items}
+        return {i: _first(failed[i]) or self._evidence(items[i], laid[i]) for i in items}
 
     def _evidence(self, item: ScoreItem, laid: dict[int, Laid]) -> list[TokenLogprobs] | Failure:
         try:
@@ -229,6 +229,11 @@ class ServerScorer:
         except (msgspec.ValidationError, EvidenceError, UnicodeEncodeError) as error:
             return f"an answer without them: {self.client.unreadable(body, error)}"
         return "tokens that do not spell the prompt"
+
+
+def _first(failed: dict[int, Failure]) -> Failure | None:
+    """The failure of the earliest continuation, which is always asked for, whichever answer came in first."""
+    return failed[min(failed)] if failed else None
 
 
 class _Names(msgspec.Struct):
