@@ -35,7 +35,7 @@ $(VENV)/.local: $(DEPS) | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: $(DEPS) | $(VENV)/bin/python
-	$(PIP) install --quiet --constraint constraints.txt --editable ".[local,grid,gui,gemini,web,ray,s3,dev]"
+	$(PIP) install --quiet --constraint constraints.txt --editable ".[local,grid,gui,gemini,inspect,web,ray,s3,dev]"
 	@# KenLM comes as source only. Without a C++ compiler the tests that hold ours against it are left out, and say so.
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[kenlm]" || echo "kenlm could not be built here"
 	touch $@ $(VENV)/.local

@@ -28,8 +28,8 @@ FILES, RUNS_A_FILE, TURNS, TOKENS_A_TURN = 1000, 4, 16, 64
 MESSAGES_MADE = 400
 MADE = Path(__file__).parent / "out" / "scale"
 COUNTS = (62, 125, 250, 500, 1000)
-FILES_FOR_SCALING = 500
-ROUNDS = 3
+FILES_FOR_SCALING = 1000
+ROUNDS = 5
 
 ALONE = """
 import json, resource, sys, time
