@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import pickle
+import zipfile
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from fuzz.mutations import LARGEST_BYTES, PICKLED_AS_JSON
 STUDIES = ("mcq", "perplexity", "trajectories", "trust", "grounding")
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 """Real logs and data, where they lie beside the repository."""
+
+EXAMPLES = Path(__file__).parent / "examples"
+INSPECT_SAMPLE = "samples/right_epoch_1.json"
 
 ARPA = """\\data\\
 ngram 1=5
@@ -238,9 +242,19 @@ def maps() -> list[bytes]:
     return [(folder / f"{name}.json").read_bytes() for name in ("empty", "fetch", "walls")]
 
 
+def inspect_log() -> bytes:
+    """A small log as Inspect itself wrote it."""
+    return (EXAMPLES / "sums.eval").read_bytes()
+
+
+def inspect_sample() -> bytes:
+    with zipfile.ZipFile(EXAMPLES / "sums.eval") as log:
+        return log.read(INSPECT_SAMPLE)
+
+
 def example_run(study: str) -> bytes:
     """run.json, samples.jsonl and summary.json of a real small run, as one input."""
-    return (Path(__file__).parent / "examples" / f"{study}.run").read_bytes()
+    return (EXAMPLES / f"{study}.run").read_bytes()
 
 
 def runs() -> list[bytes]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from fuzz import seeds
 from fuzz.feeds import answers, data, folders, logs
 
+INSPECT = "inspect_ai"
 POEM = "The sky is blue.\nÜber allen Gipfeln ist Ruh.\n하늘은 파랗다 👩‍👩‍👧\n"
 
 
@@ -54,7 +55,18 @@ TARGETS = {
         Target("tau2-study", "json", logs.tau2_study, seeds.tau2, "scores, figures and document of such a log", 10),
         Target("chats", "json lines", logs.chats, _lines(seeds.chat_lines()), "chats as JSON lines"),
         Target("chats-study", "json lines", logs.chats_study, _lines(seeds.chat_lines()), "figures of such chats", 10),
-        Target("inspect-log", "binary", logs.inspect_log, _texts("PK\x03\x04"), "Inspect's .eval", 10, "inspect_ai"),
+        Target(
+            "inspect-log", "binary", logs.inspect_log, lambda: [seeds.inspect_log()], "Inspect's .eval", 10, INSPECT
+        ),
+        Target(
+            "inspect-sample",
+            "json",
+            logs.inspect_sample,
+            lambda: [seeds.inspect_sample()],
+            "what it packs",
+            10,
+            INSPECT,
+        ),
         Target("questions", "json lines", data.questions, _lines(seeds.QUESTIONS), "multiple-choice questions"),  # type: ignore[arg-type]
         Target("clicks", "json", data.clicks_json, seeds.clicks, "ScreenSpot, OSWorld-G, flat lines, chats", 30),
         Target("click-lines", "json lines", data.clicks_json, seeds.clicks, "the same, line by line", 30),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 
+from fuzz import seeds
 from fuzz.scratch import folder, put
 from howsure.runs.files import to_json
 
@@ -51,6 +54,14 @@ def inspect_log(data: bytes) -> None:
     from howsure.studies.trajectories.inspect_logs import read_inspect
 
     read_inspect(put("log.eval", data), "log.eval")
+
+
+def inspect_sample(data: bytes) -> None:
+    """One sample of a good log."""
+    with zipfile.ZipFile(io.BytesIO(seeds.inspect_log())) as good, zipfile.ZipFile(folder() / "log.eval", "w") as log:
+        for name in good.namelist():
+            log.writestr(name, data if name == seeds.INSPECT_SAMPLE else good.read(name))
+    _study(folder() / "log.eval")
 
 
 def trust_csv(data: bytes) -> None:
