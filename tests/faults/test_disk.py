@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,3 +180,26 @@ def test_a_folder_that_somebody_may_only_read(commands: Commands, workshop: Work
         place.chmod(0o755 if place.is_dir() else 0o644)
     finish(commands, case, out)
     assert_same_run(whole, out)
+
+
+# -- what is printed ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [("--help",), ("theorem",), ("entropy", "0.5", "0.5", "--json")])
+def test_output_that_cannot_be_written_is_one_sentence(arguments: tuple[str, ...], unbuffered: str) -> None:
+    """As `howsure … > file` on a full disk, whether Python keeps what is printed for later or not."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "howsure", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "howsure: error: the output cannot be written (No space left on device); what is in run folders is safe\n"
+    )

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from howsure._version import __version__
-from howsure.cli import common
+from howsure.cli import common, output
 from howsure.cli.compare import compare
 from howsure.cli.demo import demo
 from howsure.cli.entropy import entropy
@@ -80,8 +80,14 @@ def main() -> None:
     # Importing torch and transformers makes a million objects that stay. Looking through them for garbage, again and
     # again while they come and once more at the end, takes a quarter of the time of a short command.
     gc.set_threshold(200_000, 20, 50)
+    sys.stdout = output.watched(sys.stdout)
     try:
         app()
+    except (SystemExit, OSError):  # a command always ends in the first
+        if (lost := output.lost()) is None:
+            raise
+        common.say(f"error: the output cannot be written ({lost.strerror}); what is in run folders is safe")
+        sys.exit(common.BAD_INPUT)
     finally:
         gc.freeze()
 
