@@ -42,7 +42,7 @@ def watched(stream: TextIO) -> TextIO:
 
 
 def lost() -> OSError | None:
-    """Why what was printed is not all written; what is left of it is then dropped, or Python would try again at its end.
+    """Why what was printed is not all written; what is left of it is then dropped, or Python tries again at its end.
 
     That its reader has left (`howsure … | head`) is no loss: there is nobody to tell.
     """
