@@ -115,3 +115,22 @@ def test_bad_logs_beside_good_ones(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "none.csv" in done.stdout
     assert "2 of 3" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--address", "127.0.0.1:9"], "no Ray cluster answers at 127.0.0.1:9"),
+        (["--carry", "--episodes", "2"], "--carry makes each episode wait for the one before"),
+    ],
+)
+def test_what_is_refused_before_it_begins_leaves_no_folder(
+    wide_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str
+) -> None:
+    pytest.importorskip("ray", reason="the extra `ray` is not installed")
+    monkeypatch.chdir(tmp_path)
+    command = ("trust", "empty", "--model", f"hf:{wide_folder}", "--engine", "ray", *options, "--quiet")
+    assert_fails(howsure(*command), 2, sentence)
+    assert not list(tmp_path.glob("runs/*"))
+    assert_fails(howsure(*command, "--out", "named"), 2, sentence)
+    assert not (tmp_path / "named").exists()

@@ -403,3 +403,10 @@ def test_a_head_without_gpus_plans_for_workers_that_have_them(tiny_folder: Path,
     assert model.fingerprint()["device"] == "cuda"
     with pytest.raises(InputError, match="device 'cuda' cannot be used here"):
         pickle.loads(pickle.dumps(model)).fingerprint()
+
+
+def test_processes_of_this_machine_are_no_workers(tmp_path: Path) -> None:
+    from howsure.studies.trajectories.reading import read_sources
+
+    with pytest.raises(InputError, match="--jobs is for processes of this machine: with --engine ray say --workers"):
+        list(read_sources([], jobs=2, engine=RayEngine()))

@@ -19,6 +19,9 @@ from howsure.errors import HowsureError, InputError
 
 P = ParamSpec("P")
 
+_made: list[Path] = []
+"""Folders that this command made without being told where."""
+
 DONE, SOME_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 DEBUG_VARIABLE = "HOWSURE_DEBUG"
 
@@ -90,6 +93,8 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
                 print(without_secrets(traceback.format_exc()), file=sys.stderr)
             say(f"error: {error}")
             raise typer.Exit(error.exit_code) from None
+        finally:
+            _drop_empty_folders()
         raise typer.Exit(code or DONE)
 
     return run
@@ -222,4 +227,13 @@ def new_run_folder(study: str) -> Path:
         with storage_errors(folder), contextlib.suppress(FileExistsError):
             folder.mkdir(parents=True)
             break
+    _made.append(folder)
     return folder
+
+
+def _drop_empty_folders() -> None:
+    """Those that were made for a run that was refused before it began."""
+    for folder in _made:
+        with contextlib.suppress(OSError):  # one that holds something stays
+            folder.rmdir()
+    _made.clear()

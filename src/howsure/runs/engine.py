@@ -134,7 +134,9 @@ def open_engine(engine: str | Engine | None, **options: Any) -> Engine:
     if engine == "ray":
         from howsure.runs.ray_engine import RayEngine
 
-        return RayEngine(**options)
+        ray = RayEngine(**options)
+        ray.look()
+        return ray
     raise InputError(f"--engine must be local or ray, not {engine!r}")
 
 

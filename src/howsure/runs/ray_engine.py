@@ -55,13 +55,20 @@ class RayEngine:
         self._connected_here = False
         self._pool: Pool | None = None
 
+    def look(self) -> None:
+        """Find out whether Ray is installed and the cluster answers, before anybody writes anything."""
+        ray = _ray()
+        if self.address is not None:
+            self._connect(ray, cpus=0)
+
     def load(self, job: Job[Any, Any]) -> None:
         """Connect, start the workers, and wait for the first that has loaded what it needs."""
         if self._pool is not None and self._pool.job is job:
             return
         self._let_go()
         room = self._room(job)
-        ray = self._connected(room)
+        ray = _ray()
+        self._connect(ray, self._cpus_to_offer(room))
         self._pool = Pool(ray, job, room, self._count(ray, room), self._announce)
         self._pool.wait_for_one()
 
@@ -93,16 +100,16 @@ class RayEngine:
         usual = float(job.threads or 1)
         return Room(usual if self.cpus_per_worker is None else self.cpus_per_worker, self.gpus_per_worker)
 
-    def _connected(self, room: Room) -> Any:
-        ray = _ray()
-        if not ray.is_initialized():
-            began = time.monotonic()
-            _connect(ray, self.address, self._cpus_to_offer(room))
-            _keep_off_stdout()
-            self._connected_here = True
-            if self.address is None and time.monotonic() - began > 1:
-                self._announce("started Ray on this machine")
-        return ray
+    def _connect(self, ray: Any, cpus: int) -> None:
+        """Unless somebody is connected already; `cpus` are for a Ray that is started here."""
+        if ray.is_initialized():
+            return
+        began = time.monotonic()
+        _connect(ray, self.address, cpus)
+        _keep_off_stdout()
+        self._connected_here = True
+        if self.address is None and time.monotonic() - began > 1:
+            self._announce("started Ray on this machine")
 
     def _cpus_to_offer(self, room: Room) -> int:
         """This machine's cores, and room for as many workers as were asked for."""

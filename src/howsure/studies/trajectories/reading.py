@@ -199,7 +199,10 @@ def read_sources(
     """
     pieces = list(handed_out(sources))
     reader = Reader(with_tokens=with_tokens, with_digests=with_digests, with_words=with_words)
-    doer = engine if engine is not None and engine.name != LocalEngine.name else ProcessEngine(_jobs(pieces, jobs))
+    elsewhere = engine is not None and engine.name != LocalEngine.name
+    if elsewhere and jobs is not None:
+        raise InputError("--jobs is for processes of this machine: with --engine ray say --workers")
+    doer = engine if engine is not None and elsewhere else ProcessEngine(_jobs(pieces, jobs))
     for readings in doer.run(reader, pieces):
         for reading in readings:
             yield reader.read(Found(reading.source)) if reading.unseen else reading  # seen from here, as it was named

@@ -111,7 +111,7 @@ def check_apart(options: dict[str, Any]) -> None:
     """Refuse what makes an episode wait for another, or for a person."""
     if options["carry"]:
         raise InputError(
-            "--carry makes each episode wait for the one before, so that nothing can be shared out: leave it"
+            "--carry makes each episode wait for the one before, so nothing can be shared out: leave out --carry or --engine"
         )
     if options["interactive"]:
         raise InputError("--interactive needs the person at this terminal: leave --engine out")
