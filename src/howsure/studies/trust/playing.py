@@ -111,7 +111,8 @@ def check_apart(options: dict[str, Any]) -> None:
     """Refuse what makes an episode wait for another, or for a person."""
     if options["carry"]:
         raise InputError(
-            "--carry makes each episode wait for the one before, so nothing can be shared out: leave out --carry or --engine"
+            "--carry makes each episode wait for the one before, so nothing can be shared out: leave out one "
+            "of --carry and --engine ray"
         )
     if options["interactive"]:
         raise InputError("--interactive needs the person at this terminal: leave --engine out")
