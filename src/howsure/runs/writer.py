@@ -245,4 +245,5 @@ def _versions() -> dict[str, str]:
 
 
 def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    """To the microsecond: two runs of the same may begin in one second, and are told apart by this."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
