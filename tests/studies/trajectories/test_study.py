@@ -441,6 +441,10 @@ def test_a_model_reads_what_holds_no_scores(tmp_path: Path) -> None:
     row = found.document["results"][0]["uncertainty_scores"][1]
     assert row["scored_by"] == "teller"
     assert any("its surprise, not the writers' own doubt" in note for note in found.summary["notes"])
+    told = "1 of 2 runs have log-probabilities in the log, and teller does not read there"
+    assert any(told in note for note in found.summary["notes"])
+    alone = howsure.trajectories(put(tmp_path / "b.json", talks(1)), score_with=Teller())
+    assert not any("does not read there" in note for note in alone.summary["notes"])
     assert {group["scored_by"] for group in found.summary["groups"]} == {"teller", "log"}
 
 

@@ -40,6 +40,15 @@ def needs_proxy(trajectory: Trajectory) -> bool:
     return bool(trajectory.turns) and not any(turn.scored_by for turn in trajectory.turns)
 
 
+def left_alone(trajectories: Sequence[Trajectory], name: str) -> list[str]:
+    """What to say where the model does not read all conversations, though it was asked for."""
+    scored = sum(any(turn.scored_by for turn in one.turns) for one in trajectories)
+    if not scored:
+        return []
+    which = "the only run has" if len(trajectories) == 1 else f"{scored:,} of {len(trajectories):,} runs have"
+    return [f"{which} log-probabilities in the log, and {name} does not read there: no run mixes scores of two models"]
+
+
 def require_conversations(model: Model) -> None:
     if not model.takes_conversations:
         raise MissingCapability(

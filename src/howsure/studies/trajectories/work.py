@@ -178,7 +178,7 @@ def prepare(
         trajectories,
         shelf,
         problems,
-        _about(readings),
+        _about(readings) + ([] if model is None else proxy.left_alone(trajectories, model.name)),
         model,
         rolling,
         SentenceEmbedder(device=device, elsewhere=elsewhere, announce=announce) if distances else None,
