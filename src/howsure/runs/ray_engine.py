@@ -27,6 +27,10 @@ Found = TypeVar("Found")
 OWN_STORE_BYTES = 512 * 2**20
 """What Ray may keep in shared memory on this machine when it is started here: pieces under way are few and small."""
 
+INLINE_BYTES = 4 * 2**20
+"""Results up to this size come back with the answer itself. Ray puts all above 100 kB into shared memory, which takes a
+tenth of the time that reading logs does; those of howsure are few at a time."""
+
 KNOCK_SECONDS = 20.0
 
 Announce = Callable[[str], None]
@@ -157,7 +161,12 @@ def _connect(ray: Any, address: str | None, cpus: int) -> None:
     if address is None:
         with _told("Ray cannot be started on this machine", "RAY_TMPDIR may name another folder, of a short path"):
             ray.init(
-                address="local", num_cpus=cpus, include_dashboard=False, object_store_memory=OWN_STORE_BYTES, **quiet
+                address="local",
+                num_cpus=cpus,
+                include_dashboard=False,
+                object_store_memory=OWN_STORE_BYTES,
+                _system_config={"max_direct_call_object_size": INLINE_BYTES},
+                **quiet,
             )
         return
     remedy = (

@@ -326,6 +326,11 @@ def test_a_set_in_parts_is_named_by_its_time(tmp_path: Path) -> None:
     both = howsure.trajectories([tmp_path / "here", log]).document["metadata"]
     assert both["source_file"] == "here, other.json"
     assert len(both["source_files"]) == 3
+    for number in range(8):
+        put(tmp_path / "many" / f"{number}.json", results(scored([1.0], [1.0])))
+    many = howsure.trajectories(tmp_path / "many").document["metadata"]
+    assert many["source_file"] == "0.json, 1.json, 2.json, 3.json, 4.json and 3 more"
+    assert len(many["source_files"]) == 8
 
 
 def test_copies_of_a_run_are_told(tmp_path: Path) -> None:

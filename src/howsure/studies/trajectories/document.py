@@ -21,6 +21,7 @@ from howsure.studies.trajectories.scores import FinalScores, propagation_row
 from howsure.studies.trajectories.turns import Actor, Loaded, Trajectory, Turn
 
 PREVIEW_CHARACTERS = 100
+NAMED_SETS = 5
 
 
 def document(loaded: Sequence[Loaded], trajectories: Sequence[Trajectory], *, verbose: bool = False) -> dict[str, Any]:
@@ -84,11 +85,16 @@ def as_json(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> bytes:
 
 
 def _source(loaded: Sequence[Loaded]) -> str:
-    """The time stamp of one set of results, in one file or in parts; otherwise the names of the sets."""
+    """The time stamp of one set of results, in one file or in parts; otherwise the names of the sets, or of the first.
+
+    All are in `source_files`.
+    """
     sets = dict.fromkeys(one.trajectories[0].set_name or one.source for one in loaded)
     stamps = {one.timestamp for one in loaded}
     stamp = stamps.pop() if len(sets) == len(stamps) == 1 else None
-    return stamp or ", ".join(Path(name).name for name in sets)
+    names = [Path(name).name for name in sets]
+    others = len(names) - NAMED_SETS
+    return stamp or ", ".join(names[:NAMED_SETS]) + (f" and {others:,} more" if others > 0 else "")
 
 
 def simulation_row(trajectory: Trajectory, *, verbose: bool = False) -> dict[str, Any]:
