@@ -60,6 +60,21 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """What a worker does, alone: children's peaks as the system tells them hold what they share with their parent."""
 
 
+APART = """
+import pickle, sys, time
+from howsure.studies.trajectories.reading import Reader, handed_out
+from howsure.studies.trajectories.sources import find_sources
+reader, pieces = Reader(), list(handed_out(find_sources(sys.argv[2:])[0]))[int(sys.argv[1])::2]
+print("ready", flush=True)
+sys.stdin.readline()
+began = time.perf_counter()
+for piece in pieces:
+    pickle.dumps(reader(piece))
+print(time.perf_counter() - began)
+"""
+"""Every second piece, read by a process that nobody hands anything to."""
+
+
 def cases() -> list[Case]:
     make_files()
     worker_bytes(FILES)  # so that what is measured first finds the files in memory too
@@ -69,6 +84,7 @@ def cases() -> list[Case]:
             notes[f"{count} files{words}"] = _shown(grown(count, options))
     notes |= {f"a worker that reads {count} files": f"{worker_bytes(count) / 1e6:.0f} MB" for count in (62, 1000)}
     notes |= {f"two workers against one, {name}": value for name, value in scaling().items()}
+    notes["two processes that know nothing of each other"] = apart()
     return [Case(f"{FILES_FOR_SCALING} files read", {"two processes": _read_by(2), "one process": _read_by(1)}, notes)]
 
 
@@ -118,6 +134,31 @@ def scaling(rounds: int = ROUNDS) -> dict[str, str]:
             f"{min(times[1]):.2f} s and {min(times[2]):.2f} s at best, started in {statistics.median(starts):.2f} s)"
         )
     return found
+
+
+def apart(rounds: int = ROUNDS) -> str:
+    """What the machine itself allows: each half of the files by a process, at the same time and one after the other."""
+    ratios = []
+    for _ in range(rounds):
+        one, other = _halves(0), _halves(1)
+        ratios.append((one[0] + other[0]) / max(_halves(0, 1)))
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def _halves(*which: int) -> list[float]:
+    """Seconds that halves of the files take, all begun together."""
+    command = [sys.executable, "-c", APART]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    folder = str(folder_of(FILES_FOR_SCALING))
+    readers = [subprocess.Popen([*command, str(half), folder], **pipes) for half in which]
+    for reader in readers:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+    for reader in readers:
+        assert reader.stdin is not None
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+    return [float(reader.communicate()[0]) for reader in readers]
 
 
 def _read_all(engine: Any) -> tuple[float, float]:
