@@ -74,7 +74,13 @@ class RayEngine:
         ray = _ray()
         self._connect(ray, self._cpus_to_offer(room))
         self._pool = Pool(ray, job, room, self._count(ray, room), self._announce)
-        self._pool.wait_for_one()
+        self._pool.wait_for()
+
+    def load_all(self, job: Job[Any, Any]) -> None:
+        """The same, and wait for every worker that will come: for whoever measures."""
+        self.load(job)
+        assert self._pool is not None
+        self._pool.wait_for(self.workers or 1)
 
     def run(self, job: Job[Piece, Found], pieces: Iterable[Piece]) -> Generator[Found, None, None]:
         waiting = iter(pieces)

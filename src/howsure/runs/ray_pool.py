@@ -117,10 +117,10 @@ class Pool:
         self._hired.append(worker)
         self._starting[worker.ready.remote(self._copy, __version__, self.job.threads)] = worker
 
-    def wait_for_one(self) -> None:
-        """Until a worker is there, or it is clear that none will come."""
+    def wait_for(self, count: int = 1) -> None:
+        """Until a worker is there, or so many, or it is clear that none will come."""
         began, told = time.monotonic(), False
-        while not self._busy:
+        while len(self._busy) < min(count, len(self._busy) + len(self._starting)) or not self._busy:
             self._look(LOOK_SECONDS)
             waited = time.monotonic() - began
             if waited > START_PATIENCE_SECONDS:
@@ -204,7 +204,7 @@ class Pool:
         following, more = 0, True
         while more or held or done:
             if not self._busy:
-                self.wait_for_one()
+                self.wait_for()
             more = more and self._take(coming, held, again, len(done))
             self._hand_out(held, again)
             for number, found in self._look(LOOK_SECONDS, held, again):
