@@ -144,7 +144,7 @@ class Commands:
 # -- what must be true afterwards ---------------------------------------------------------------------------------
 
 TIMES = re.compile(
-    rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?( UTC|\+00:00)?|\b\d+ sessions?\b|(?<=(?:ook|lay)-)[0-9a-f]{8}\b"
+    rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|\+00:00)?|\b\d+ sessions?\b|(?<=(?:ook|lay)-)[0-9a-f]{8}\b"
 )
 """When a run was made, in how many sessions, and names within a page that come of the folder's."""
 RETRIES = re.compile(rb',"server_retries":\d+')

@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from howsure.errors import StorageError
 from howsure.storage import address_of
@@ -56,11 +56,18 @@ def to_json(value: Any, *, indent: int | None = None) -> bytes:
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Replace a file's content in one step that outlives a power cut."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file under a name of its own, which takes the place of the old one when all of it is on the disk."""
     with storage_errors(path):
         handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SCRAP, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(scratch, 0o644)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +13,7 @@ from howsure.errors import MissingExtra
 from howsure.runs.export.columns import Kind, arrays, fields, kind_of
 from howsure.runs.export.shapes import Shape
 from howsure.runs.export.sources import AnySample, Source, about, values_of
-from howsure.runs.files import SCRAP, storage_errors, sync_folder, to_json
+from howsure.runs.files import replacing, storage_errors, to_json
 from howsure.runs.folder import MANIFEST, SUMMARY, Run
 
 PIECE_BYTES = 1 << 20
@@ -122,6 +120,8 @@ def _write(path: Path, schema: Any, kind: Kind | None, sources: Sequence[Source]
     import pyarrow.parquet as pq
 
     rows = 0
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for table in _groups(schema, kind, sources):
             writer.write_table(table, row_group_size=GROUP_ROWS)
@@ -160,23 +160,3 @@ def _cells(sample: AnySample) -> tuple[Any, ...]:
     one = sample.outcome
     happened = (None, None, None) if one is None else (one.correct, one.reward, one.distance)
     return (sample.id, sample.index, sample.reason, sample.detail, *happened)
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Any]:
-    """A new file under a name of its own, which takes the place of the old one when all of it is on the disk."""
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SCRAP, dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(scratch, 0o644)
-            os.replace(scratch, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(scratch)
-            raise
-        sync_folder(path.parent)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from howsure import wiring
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Failure, Model, ScoreItem
-from howsure.runs import Engine, Identity, Job, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.runs import Engine, Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.studies.grounding.ask import PARSERS, Asking, ask, to_sample
 from howsure.studies.grounding.frames import FRAMES, QWEN25_TOKEN_SIDE, Frame, frame_for
 from howsure.studies.grounding.items import Item, Items
@@ -20,6 +20,7 @@ from howsure.studies.grounding.prompts import asks_for_thousandths, fill
 from howsure.studies.grounding.reading.data import read_items
 from howsure.studies.grounding.reading.users import parse_users
 from howsure.studies.grounding.sight_check import check_sight
+from howsure.studies.model_job import ModelJob
 from howsure.studies.pairs import Opened, check_choice, check_seed, open_models, seed_of
 from howsure.studies.pictures import PictureKeeper
 
@@ -299,13 +300,13 @@ def _pieces(prepared: Prepared, seed: int, writer: RunWriter) -> Callable[[tuple
     return piece
 
 
-class Asker(Job[Together, list[Sample]]):
+class Asker(ModelJob[Together, list[Sample]]):
     """Asks about the screens of a batch, wherever it is."""
 
     looks_ahead = True
 
     def __init__(self, model: Model, how: Asking) -> None:
-        self.model = model
+        super().__init__(model)
         self.how = how
 
     def load(self) -> None:
@@ -320,13 +321,6 @@ class Asker(Job[Together, list[Sample]]):
 
     def packed(self, piece: Together) -> Together:
         return piece._replace(items=tuple(item._replace(image=item.image.with_content()) for item in piece.items))
-
-    @property
-    def threads(self) -> int | None:
-        return self.model.threads
-
-    def fingerprint(self) -> dict[str, Any]:
-        return self.model.fingerprint()
 
     def given_up(self, piece: Together, why: str) -> list[Sample]:
         lost = Failure("worker_lost", why)

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 from howsure import wiring
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Failure, Model, ScorePlan
-from howsure.runs import Engine, Identity, Job, NoProgress, Progress, Run, RunWriter, Sample, work_through
+from howsure.runs import Engine, Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
 from howsure.studies import pairs
 from howsure.studies.mcq.ask import Asking, ask, asking, score_item, to_sample, unconditional_items
 from howsure.studies.mcq.comparison import compare
 from howsure.studies.mcq.data import Item, Questions, read_questions
 from howsure.studies.mcq.judge import judge
+from howsure.studies.model_job import ModelJob
 from howsure.studies.pairs import Pair, check_seed, open_models
 from howsure.studies.pictures import PictureKeeper
 
@@ -183,17 +184,14 @@ class Together(NamedTuple):
     refused: Failure | None = None
 
 
-class Asker(Job[Together, list[Sample]]):
+class Asker(ModelJob[Together, list[Sample]]):
     """Asks the questions of a batch, wherever it is."""
 
     looks_ahead = True
 
     def __init__(self, model: Model, how: Asking) -> None:
-        self.model = model
+        super().__init__(model)
         self.how = how
-
-    def load(self) -> None:
-        self.model.load()
 
     def prefetch(self, piece: Together) -> None:
         """The model can read the images of the next questions meanwhile."""
@@ -206,13 +204,6 @@ class Asker(Job[Together, list[Sample]]):
 
     def packed(self, piece: Together) -> Together:
         return piece._replace(items=tuple(_with_image(item) for item in piece.items))
-
-    @property
-    def threads(self) -> int | None:
-        return self.model.threads
-
-    def fingerprint(self) -> dict[str, Any]:
-        return self.model.fingerprint()
 
     def given_up(self, piece: Together, why: str) -> list[Sample]:
         return self._failed(piece, Failure("worker_lost", why))

@@ -12,8 +12,9 @@ from howsure.errors import EvidenceError, InputError, UnusableText
 from howsure.measures import nats_to_bits
 from howsure.measures.logprobs import check_logprobs
 from howsure.models.contract import Capability, Failure, Model, Passage, Rolling, Stretch
-from howsure.runs import Engine, Identity, Job, LocalEngine, NoProgress, Progress, Run, RunWriter, Sample, work_along
+from howsure.runs import Engine, Identity, LocalEngine, NoProgress, Progress, Run, RunWriter, Sample, work_along
 from howsure.studies import pairs
+from howsure.studies.model_job import ModelJob
 from howsure.studies.pairs import Pair, check_seed, open_models
 from howsure.studies.perplexity.comparison import compare
 from howsure.studies.perplexity.excerpts import Trail, evidence, tokens_kept
@@ -241,24 +242,11 @@ def passages_of(batch: Sequence[Unit]) -> list[Passage]:
     return [unit.passage for unit in batch if isinstance(unit.passage, Passage)]
 
 
-class Reading(Job[list[Passage], list[Stretch | Failure]]):
+class Reading(ModelJob[list[Passage], list[Stretch | Failure]]):
     """Reads passages, wherever it is; what they are a part of stays with whoever writes the run."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def load(self) -> None:
-        self.model.load()
 
     def __call__(self, piece: list[Passage]) -> list[Stretch | Failure]:
         return self.model.read(piece) if piece else []
-
-    @property
-    def threads(self) -> int | None:
-        return self.model.threads
-
-    def fingerprint(self) -> dict[str, Any]:
-        return self.model.fingerprint()
 
     def given_up(self, piece: list[Passage], why: str) -> list[Stretch | Failure]:
         return [Failure("worker_lost", why) for _ in piece]

@@ -21,7 +21,6 @@ from howsure.models.contract import Model
 from howsure.runs import (
     Engine,
     Identity,
-    Job,
     NoProgress,
     Progress,
     Run,
@@ -32,6 +31,7 @@ from howsure.runs import (
     work_through,
 )
 from howsure.runs.files import to_json
+from howsure.studies.model_job import ModelJob
 from howsure.studies.pairs import check_seed, seed_of
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.trust.elicit import Elicitor, Reading
@@ -191,11 +191,12 @@ class Place(NamedTuple):
     visited: Visited
 
 
-class Asker(Job[Place, list[Sample]]):
+class Asker(ModelJob[Place, list[Sample]]):
     """Asks for all pairs in a state, wherever it is."""
 
     def __init__(self, elicitor: Elicitor, model: Model, options: dict[str, Any], asking: Asking, seed: int) -> None:
-        self.elicitor, self.model, self.options, self.asking, self.seed = elicitor, model, options, asking, seed
+        super().__init__(model)
+        self.elicitor, self.options, self.asking, self.seed = elicitor, options, asking, seed
 
     def load(self) -> None:
         make_ready(self.model, self.options)
@@ -204,13 +205,6 @@ class Asker(Job[Place, list[Sample]]):
         prompts = _prompts(self.elicitor, self.asking, piece.visited.scene)
         readings = self.elicitor.ask(prompts, seed_of(self.seed))
         return [_sample(piece.id, piece.number, piece.visited, readings, self.asking)]
-
-    @property
-    def threads(self) -> int | None:
-        return self.model.threads
-
-    def fingerprint(self) -> dict[str, Any]:
-        return self.model.fingerprint()
 
     def given_up(self, piece: Place, why: str) -> list[Sample]:
         seen = piece.visited
