@@ -139,7 +139,7 @@ def run(
         ),
     ] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Do the samples again that failed in this run folder.")
+        bool, typer.Option("--retry-failed", help="Do again what failed in this run folder, drawn answers too.")
     ] = False,
     seed: common.Seed = 0,
     base_url: common.BaseUrl = None,

@@ -11,7 +11,7 @@ import os
 import platform
 import socket
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -48,13 +48,15 @@ class RunWriter:
         *,
         source: str = "",
         retry_failed: bool = False,
+        lacks: Callable[[Sample], bool] = lambda sample: sample.failed,
     ) -> None:
+        """`lacks` says which samples are done again with `retry_failed`."""
         self._there = writing_place(path)
         self.path = self._there.path
         self._wanted = Manifest(
             identity=identity, items=items, status="running", started=_now(), source=shown_path(source)
         )
-        self._retry_failed = retry_failed
+        self._again = lacks if retry_failed else None
         self._finished = False
 
     def __enter__(self) -> RunWriter:
@@ -144,10 +146,10 @@ class RunWriter:
         if not is_there(path):
             return []
         samples, intact_bytes = read_samples(path, evidence=False)
-        if self._retry_failed and any(sample.failed for sample in samples):
-            samples = [sample for sample in samples if not sample.failed]
-            kept = {sample.id for sample in samples}
-            lines = (line for line in whole_lines(path) if msgspec.json.decode(line, type=_Named).id in kept)
+        again = {sample.id for sample in samples if self._again is not None and self._again(sample)}
+        if again:
+            samples = [sample for sample in samples if sample.id not in again]
+            lines = (line for line in whole_lines(path) if msgspec.json.decode(line, type=_Named).id not in again)
             self._there.compact()
             write_atomic(path, b"".join(lines))
             self._there.compact()

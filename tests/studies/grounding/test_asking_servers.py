@@ -47,11 +47,12 @@ class Clicker(MisbehavingServer):
     def __init__(self) -> None:
         super().__init__()
         self.unlucky: tuple[str, ...] = ()
+        self.only_drawn = False
         self.script = [self._behave]
 
     def _behave(self, connection: Connection) -> None:
         body = connection.asked.body
-        fails = any(f"{name}\n" in said(body) for name in self.unlucky)
+        fails = any(f"{name}\n" in said(body) for name in self.unlucky) and (not self.only_drawn or body["temperature"])
         (error(400, "bad luck") if fails else by_seed(body))(connection)
 
     @property
@@ -129,6 +130,22 @@ def test_of_a_server_only_what_failed_is_asked_again(data: Path, tmp_path: Path,
     assert again.summary == whole.summary
     for name in ("out.json", "results.txt", "results.json"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_drawn_answers_that_failed_are_asked_for_again(data: Path, tmp_path: Path, clicker: Clicker) -> None:
+    options: dict[str, Any] = {"samples": 2, "batch_size": 4}
+    whole = ask(data, clicker, tmp_path / "whole", **options)
+    clicker.unlucky, clicker.only_drawn = UNLUCKY, True
+    first = ask(data, clicker, tmp_path / "run", **options)
+    assert not first.failed
+    assert any("4 of 12 drawn answers failed" in note for note in first.summary["notes"])
+    clicker.requests.clear()
+    clicker.unlucky = ()
+    assert ask(data, clicker, tmp_path / "run", **options).summary == first.summary
+    assert clicker.asked == [], "unless somebody says so"
+    again = ask(data, clicker, tmp_path / "run", retry_failed=True, **options)
+    assert len(clicker.asked) == 2 * 3
+    assert again.summary == whole.summary
 
 
 def test_a_screen_of_which_nobody_knows_what_a_server_made_fails_alone(tmp_path: Path, clicker: Clicker) -> None:

@@ -528,7 +528,7 @@ def test_drawn_answers_that_failed_are_told() -> None:
     block = {"asked": 4, "points": [[500.0, 500.0]] * 3, "wrong_format": 0, "refusals": 0, "failed": 1}
     rows = many(samples=block)
     assert judge(rows, delta=DELTA)["notes"] == [
-        "20 of 80 drawn answers failed, and are left out of agreement and spread"
+        "20 of 80 drawn answers failed, and are left out of agreement and spread; --retry-failed asks again"
     ]
 
 

@@ -251,7 +251,9 @@ def carry_out(
     check_seed(seed)
     delta = prepared.how.delta
     ids = [item.id for item in prepared.items.items]
-    writer = RunWriter(out, _identity(prepared, seed), len(ids), source=os.fspath(source), retry_failed=retry_failed)
+    writer = RunWriter(
+        out, _identity(prepared, seed), len(ids), source=os.fspath(source), retry_failed=retry_failed, lacks=lacks
+    )
     with writer:
         files = UserFiles(writer.path, writer.samples)
         items = prepared.items.items
@@ -278,6 +280,12 @@ def carry_out(
         files.finish(summary, samples, lambda group: judge_group(group, delta=delta, seed=seed))
         writer.finish(summary)
     return Result(summary, samples, Run(out))
+
+
+def lacks(sample: Sample) -> bool:
+    """Whether something failed that another attempt may give: the answer, or one of those that were drawn."""
+    drawn = sample.result.get("samples")
+    return sample.failed or (isinstance(drawn, dict) and drawn.get("failed") not in (None, 0))
 
 
 class Together(NamedTuple):
