@@ -93,7 +93,8 @@ def _about_samples(samples: Sequence[Sample]) -> Iterator[str]:
     drawn = [sample.result["samples"] for sample in samples if "samples" in sample.result]
     failed, asked = (sum(one[name] for one in drawn) for name in ("failed", "asked"))
     if failed:
-        yield f"{failed} of {asked} drawn answers failed, and are left out of agreement and spread; --retry-failed asks again"
+        left_out = f"{failed} of {asked} drawn answers failed, and are left out of agreement and spread"
+        yield f"{left_out}; --retry-failed asks again"
 
 
 def _about_confidence(knows: dict[str, dict[str, Any]]) -> Iterator[str]:
