@@ -356,6 +356,7 @@ def test_every_error_survives_the_way_from_a_worker() -> None:
         ({"engine": "local", "workers": 2}, "--workers is for --engine ray, and this is local"),
         ({"engine": "local", "gpus_per_worker": 0.5}, "--gpus-per-worker is for --engine ray"),
         ({"engine": "ray", "workers": 0}, "--workers must be at least 1, not 0"),
+        ({"engine": "ray", "workers": 10_000}, "--workers 10000 are too many for this machine, which takes"),
         ({"engine": "ray", "cpus_per_worker": -1.0}, "--cpus-per-worker must be 0 or more, not -1.0"),
         ({"engine": "ray", "gpus_per_worker": float("nan")}, "--gpus-per-worker must be 0 or more, not nan"),
     ],

@@ -27,6 +27,9 @@ Found = TypeVar("Found")
 OWN_STORE_BYTES = 512 * 2**20
 """What Ray may keep in shared memory on this machine when it is started here: pieces under way are few and small."""
 
+WORKERS_A_CORE = 8
+"""The most that are started on this machine: enough for work that waits, and not what a slip of the finger asks for."""
+
 INLINE_BYTES = 4 * 2**20
 """Results up to this size come back with the answer itself. Ray puts all above 100 kB into shared memory, which takes a
 tenth of the time that reading logs does; those of howsure are few at a time."""
@@ -53,6 +56,12 @@ class RayEngine:
         self.cpus_per_worker = _amount("--cpus-per-worker", cpus_per_worker)
         if workers is not None and workers < 1:
             raise InputError(f"--workers must be at least 1, not {workers}")
+        most = WORKERS_A_CORE * usable_cores()
+        if address is None and workers is not None and workers > most:
+            raise InputError(
+                f"--workers {workers} are too many for this machine, which takes {most} ({WORKERS_A_CORE} a core): "
+                "each is a process with a model of its own; for more name a cluster with --address"
+            )
         self.address = address
         self.workers = workers
         self._announce = announce or (lambda _: None)
