@@ -186,8 +186,9 @@ def test_a_folder_that_somebody_may_only_read(commands: Commands, workshop: Work
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", [("--help",), ("theorem",), ("entropy", "0.5", "0.5", "--json")])
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"), [(("--help",), "1"), (("theorem",), ""), (("entropy", "0.5", "0.5", "--json"), "")]
+)
 def test_output_that_cannot_be_written_is_one_sentence(arguments: tuple[str, ...], unbuffered: str) -> None:
     """As `howsure … > file` on a full disk, whether Python keeps what is printed for later or not."""
     with open("/dev/full", "w") as full:

@@ -12,9 +12,9 @@ from howsure.models.images import inspect_picture
 from howsure.models.ocr import OcrModel
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "osworld_g"
-IMAGES = 5
+IMAGES = 3
 FLOOR = 0.5
-"""Of the first five of the smaller images, in the order of their names; over all images it is higher."""
+"""Of the first three of the smaller images, in the order of their names; over all images it is higher."""
 
 
 @pytest.mark.long
