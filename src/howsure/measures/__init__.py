@@ -1,16 +1,19 @@
 """Pure maths on arrays: no files, no models, no printing. Nats inside; names carry their unit."""
 
 from howsure.measures.calibration import (
+    CalibrationFloor,
     ReliabilityBins,
     brier_score,
+    calibration_floor,
     expected_calibration_error,
     log_loss,
+    overconfidence_interval,
     reliability_bins,
     smooth_ece,
 )
 from howsure.measures.choices import ChoiceScores, NormalisedChoices, choice_scores, normalised_choices
 from howsure.measures.clicks import agreement, click_distances, in_box, in_polygon, spread
-from howsure.measures.coherent import CoherentTrust, coherent_trust
+from howsure.measures.coherent import CoherentNull, CoherentTrust, coherent_null, coherent_trust
 from howsure.measures.detectors import (
     Baseline,
     cusum,
@@ -38,17 +41,19 @@ from howsure.measures.entropy_estimates import (
 from howsure.measures.fieller import FiellerSet, fieller_set
 from howsure.measures.hmm import GaussianHMM, fit_hmm
 from howsure.measures.intervals import (
+    LEAST_UNITS,
     Interval,
-    bootstrap,
-    bootstrap_mean,
-    bootstrap_ratio,
-    bootstrap_ratios,
-    wilson_interval,
+    count_interval,
+    mean_interval,
+    median_interval,
+    ratio_interval,
+    share_interval,
+    too_few,
 )
 from howsure.measures.learned_weights import StateWeights, fit_state_weights, state_features, turn_weights
 from howsure.measures.logprobs import check_logprobs
 from howsure.measures.markov import MarkovModel, MarkovSource, estimate_markov
-from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_bootstrap
+from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_means, paired_shares
 from howsure.measures.propagation import (
     PROPAGATIONS,
     Final,
@@ -61,22 +66,25 @@ from howsure.measures.propagation import (
     running_tail,
     running_weighted,
 )
-from howsure.measures.ranking import Area, Ranking, rank_failures
+from howsure.measures.ranking import Area, Ranking, auarc_interval, auroc_interval, rank_failures
 from howsure.measures.selective import RiskCoverage, auarc, auprc, aurc, auroc, e_aurc, prr, risk_coverage
 from howsure.measures.topk import TopKEntropies, TopKEntropy, topk_entropies, topk_entropy
-from howsure.measures.trust import TrustEstimate, trust, trust_of_each, trust_over_steps
+from howsure.measures.trust import LEAST_GAIN_BITS, TrustEstimate, trust, trust_bounds, trust_of_each, trust_over_steps
 from howsure.measures.turns import TurnColumns, TurnStatistics, turn_statistics, turn_statistics_ragged
 from howsure.measures.units import NATS_PER_BIT, bits_to_nats, nats_to_bits
 from howsure.measures.verbalized import verbalized_entropy_nats
-from howsure.measures.weighted_bootstrap import bootstrap_auroc, bootstrap_median
 
 __all__ = [
+    "LEAST_GAIN_BITS",
+    "LEAST_UNITS",
     "NATS_PER_BIT",
     "PROPAGATIONS",
     "Area",
     "Baseline",
     "BlockEntropy",
+    "CalibrationFloor",
     "ChoiceScores",
+    "CoherentNull",
     "CoherentTrust",
     "FiellerSet",
     "Final",
@@ -98,23 +106,22 @@ __all__ = [
     "TurnStatistics",
     "agreement",
     "auarc",
+    "auarc_interval",
     "auprc",
     "aurc",
     "auroc",
+    "auroc_interval",
     "bits_to_nats",
     "block_entropies",
-    "bootstrap",
-    "bootstrap_auroc",
-    "bootstrap_mean",
-    "bootstrap_median",
-    "bootstrap_ratio",
-    "bootstrap_ratios",
     "brier_score",
+    "calibration_floor",
     "check_logprobs",
     "choice_scores",
     "click_distances",
+    "coherent_null",
     "coherent_trust",
     "cosine_distance",
+    "count_interval",
     "cross_entropy_nats",
     "cusum",
     "e_aurc",
@@ -139,14 +146,19 @@ __all__ = [
     "level_change",
     "log_loss",
     "mcnemar_exact",
+    "mean_interval",
+    "median_interval",
     "miller_madow_entropy_nats",
     "nats_to_bits",
     "normalised_choices",
-    "paired_bootstrap",
+    "overconfidence_interval",
+    "paired_means",
+    "paired_shares",
     "perplexity",
     "plugin_entropy_nats",
     "prr",
     "rank_failures",
+    "ratio_interval",
     "reliability_bins",
     "risk_coverage",
     "running_geometric",
@@ -156,17 +168,19 @@ __all__ = [
     "running_rms",
     "running_tail",
     "running_weighted",
+    "share_interval",
     "smooth_ece",
     "spread",
     "state_features",
+    "too_few",
     "topk_entropies",
     "topk_entropy",
     "trust",
+    "trust_bounds",
     "trust_of_each",
     "trust_over_steps",
     "turn_statistics",
     "turn_statistics_ragged",
     "turn_weights",
     "verbalized_entropy_nats",
-    "wilson_interval",
 ]

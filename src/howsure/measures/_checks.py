@@ -64,12 +64,6 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def check_resamples(resamples: int) -> int:
-    if resamples < 1:
-        raise InputError(f"resamples {resamples!r} must be at least 1")
-    return int(resamples)
-
-
 def check_starts(starts: ArrayLike, length: int, what: str) -> Codes:
     """Offsets of a ragged array: segment i owns values starts[i]:starts[i + 1]."""
     offsets = np.asarray(starts)

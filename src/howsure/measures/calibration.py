@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,10 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import InputError, MissingExtra
-from howsure.measures._checks import binary_vector, same_length, unit_vector
+from howsure.measures._checks import binary_vector, check_level, cluster_codes, same_length, unit_vector
+from howsure.measures.intervals import Interval, mean_interval, share_interval
 
 Array = NDArray[np.float64]
 Scheme = Literal["width", "mass"]
+
+MOST_FLOOR_DRAWS = 20_000_000
+"""Answers drawn for a calibration floor at the most: a million answers get 100 draws, which are enough there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +72,87 @@ def expected_calibration_error(
     if found is None:
         return None
     return float(np.sum(found.count * np.abs(found.accuracy - found.mean_confidence)) / found.count.sum())
+
+
+@dataclass(frozen=True)
+class CalibrationFloor:
+    """The ECE that answers with these confidences would show if every confidence were exactly right.
+
+    `mean` is what to expect, and 95 of 100 such runs lie at or below `high`: an ECE below it is no evidence of a fault.
+    """
+
+    mean: float
+    high: float
+
+
+def calibration_floor(
+    confidence: ArrayLike, bins: int = 15, scheme: Scheme = "width", *, draws: int = 1000, seed: int
+) -> CalibrationFloor | None:
+    """ECE of perfectly calibrated answers: drawn right with their own confidence, `draws` times; None for no answers.
+
+    An ECE is a mean of distances, so chance alone puts it above zero, the more so the fewer answers there are
+    (consistency resampling: Bröcker and Smith, Weather and Forecasting 22, 2007).
+
+    >>> floor = calibration_floor([0.9] * 20, seed=0)
+    >>> 0.03 < floor.mean < floor.high < 0.2
+    True
+    """
+    sure = unit_vector(confidence, "confidence")
+    found = reliability_bins(sure, np.zeros(len(sure)), bins, scheme)
+    if found is None:
+        return None
+    index = _width_bins(sure, bins) if scheme == "width" else _mass_bins(sure, bins)
+    order = np.argsort(index, kind="stable")
+    starts = np.cumsum(found.count) - found.count
+    expected = np.add.reduceat(sure[order], starts)
+    rng = np.random.default_rng(seed)
+    draws = max(100, min(draws, MOST_FLOOR_DRAWS // len(sure)))
+    gaps = [
+        np.abs(np.add.reduceat(rng.random(len(sure)) < sure[order], starts, dtype=np.float64) - expected).sum()
+        for _ in range(draws)
+    ]
+    errors = np.array(gaps) / len(sure)
+    return CalibrationFloor(float(errors.mean()), float(np.quantile(errors, 0.95)))
+
+
+def overconfidence_interval(
+    confidence: ArrayLike, correct: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
+) -> Interval | None:
+    """Interval of mean confidence − share right, from the intervals of the two (MOVER).
+
+    Few errors say little about the share right, and a mean of differences would not show it: so each keeps an interval
+    of its own, and the two are put together with their correlation (Zou and Donner, Statistics in Medicine 27, 2008).
+    None for fewer than five items or clusters.
+
+    >>> interval = overconfidence_interval([0.99] * 10, [1] * 10)
+    >>> round(interval.low, 3), round(interval.high, 3)
+    (-0.01, 0.311)
+    """
+    check_level(level)
+    sure, right = _checked(confidence, correct)
+    share = share_interval(right, clusters=clusters, level=level)
+    if share is None:
+        return None
+    mean, accuracy = float(sure.mean()), float(right.mean())
+    of_mean = mean_interval(sure, clusters=clusters, level=level)
+    below, above = (0.0, 0.0) if of_mean is None else (mean - of_mean.low, of_mean.high - mean)
+    together = _correlation(sure, right, cluster_codes(clusters, len(sure)))
+    value = mean - accuracy
+    low = value - _joint(below, share.high - accuracy, together)
+    high = value + _joint(above, accuracy - share.low, together)
+    rough = share.approximate or (of_mean is not None and of_mean.approximate)
+    return Interval(low, high, level, f"MOVER of Student's t and {share.method}", rough)
+
+
+def _joint(first: float, second: float, correlation: float) -> float:
+    return math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
+
+
+def _correlation(first: Array, second: Array, codes: NDArray[np.int64]) -> float:
+    """Of the sums over units; 0 where one of them does not vary."""
+    sums = [np.bincount(codes, weights=column - column.mean()) for column in (first, second)]
+    scale = math.sqrt(float(sums[0] @ sums[0]) * float(sums[1] @ sums[1]))
+    return float(sums[0] @ sums[1]) / scale if scale > 0.0 else 0.0
 
 
 def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float | None:

@@ -8,7 +8,9 @@ H(X) ≥ H(X|S) ≥ H(X|L,S) holds by the concavity of entropy.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +20,9 @@ from howsure.measures.entropy import SUM_TOLERANCE, entropy_nats
 from howsure.measures.trust import DENOMINATOR_FLOOR
 
 Array = NDArray[np.float64]
+
+MOST_ORDERS = 5040
+"""Orders of the pairs that are tried one by one: those of seven."""
 
 ROUNDING_NATS = 1e-9
 """An information this little below zero is rounding, and is zero; anything lower would be an error, and is one."""
@@ -69,6 +74,62 @@ def coherent_trust(p: ArrayLike, weights: ArrayLike | None = None) -> CoherentTr
     from_both = from_s + _information(h_x_given_s - h_x_given_ls)
     trust = from_s / from_both if from_both >= DENOMINATOR_FLOOR else math.nan
     return CoherentTrust(trust, h_x, h_x_given_s, h_x_given_ls, from_s, from_both)
+
+
+@dataclass(frozen=True)
+class CoherentNull:
+    """T where neither instruction nor grounding matters, and answers differ by the wording of a prompt alone.
+
+    `mean` is what to expect then; 95 of 100 arrangements give `high` or less, and `share_at_least` reach the T found.
+    """
+
+    mean: float
+    high: float
+    share_at_least: float
+    arrangements: int
+
+
+def coherent_null(tables: Sequence[ArrayLike], *, arrangements: int = 2000, seed: int) -> CoherentNull | None:
+    """Permutation null of Σ I(X; S) / Σ I(X; S,L) over states, each with its p[l, s, x]; None where nothing is told.
+
+    The pairs (l, s) change places, alike in all states: a wording keeps its answers, and only its name changes. All
+    orders are tried where they are 5,040 or fewer, and otherwise so many `arrangements` by chance. I(X; S,L) stays as
+    it is, and I(X; S) takes the part of it that any grouping of the answers into so many columns would: about
+    (S − 1) / (L S − 1), far above zero.
+
+    >>> table = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    >>> found = coherent_null([table], seed=0)
+    >>> round(found.mean, 2), found.high
+    (0.33, 1.0)
+    """
+    answers = np.stack([_checked_answers(table) for table in tables])
+    states, told, known, outcomes = answers.shape
+    cells = answers.reshape(states, told * known, outcomes)
+    of_all = entropy_nats(cells.mean(axis=1))
+    total = float(np.sum(of_all) - np.sum(entropy_nats(cells)) / (told * known))
+    if total < DENOMINATOR_FLOOR * states:
+        return None
+
+    def share(order: Sequence[int]) -> float:
+        given_s = cells[:, order].reshape(states, told, known, outcomes).mean(axis=1)
+        return float(np.sum(of_all) - np.sum(entropy_nats(given_s)) / known) / total
+
+    found = share(range(told * known))
+    drawn = np.array([share(order) for order in _orders(told * known, arrangements, seed)])
+    at_least = float(np.mean(drawn >= found - ROUNDING_NATS))
+    high = float(np.quantile(drawn, 0.95, method="inverted_cdf"))
+    return CoherentNull(float(drawn.mean()), high, at_least, len(drawn))
+
+
+def _orders(pairs: int, arrangements: int, seed: int) -> Iterator[Sequence[int]]:
+    """All of them where they are few; else the one that is, and others by chance."""
+    if math.factorial(pairs) <= MOST_ORDERS:
+        yield from permutations(range(pairs))
+        return
+    rng = np.random.default_rng(seed)
+    yield range(pairs)
+    for _ in range(arrangements):
+        yield rng.permutation(pairs).tolist()
 
 
 def _information(difference: float) -> float:

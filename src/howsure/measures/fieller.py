@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from howsure.measures._checks import check_level
+from howsure.measures.intervals import t_critical
 
 Shape = Literal["interval", "complement", "ray", "line", "empty"]
 
@@ -40,13 +40,6 @@ class FiellerSet:
         return inside if self.shape != "complement" else not self.low < ratio < self.high
 
 
-def t_critical(level: float, df: int) -> float:
-    """The two-sided critical value of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, 0.5 + check_level(level) / 2))
-
-
 def fieller_set(
     numerator: float,
     denominator: float,
@@ -54,7 +47,7 @@ def fieller_set(
     var_numerator: float,
     var_denominator: float,
     covariance: float,
-    df: int,
+    df: float,
     level: float = 0.95,
 ) -> FiellerSet:
     """Fieller's set for numerator / denominator, two means with known (co)variances of the means.

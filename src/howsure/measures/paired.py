@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.measures._checks import binary_vector, finite_vector, same_length
-from howsure.measures.intervals import Interval, bootstrap_method, percentile_interval, resampled_means
+from howsure.measures._checks import binary_vector, check_level, finite_vector, same_length
+from howsure.measures.intervals import (
+    ENOUGH_UNITS,
+    Interval,
+    mean_interval,
+    spread_of,
+    t_critical,
+    z_critical,
+)
 
 Array = NDArray[np.float64]
 
@@ -26,11 +34,10 @@ class McNemar:
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Mean of b − a over the items; `share_above_zero` counts resamples above zero, those at zero by half."""
+    """Mean of b − a over the items, with its interval."""
 
     mean_difference: float
     interval: Interval | None
-    share_above_zero: float | None
     items: int
 
 
@@ -58,30 +65,70 @@ def _two_sided(first: int, second: int) -> float:
     return min(1.0, 2.0 * float(bdtr(min(first, second), first + second, 0.5)))
 
 
-def paired_bootstrap(
-    values_a: ArrayLike,
-    values_b: ArrayLike,
-    *,
-    clusters: ArrayLike | None = None,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int,
+def paired_means(
+    values_a: ArrayLike, values_b: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
 ) -> PairedDifference | None:
-    """Mean of b − a over the same items, with a percentile bootstrap over items or whole clusters.
+    """Mean of b − a over the same items, with Student's t over items or clusters; None for no items.
 
-    None for no items; interval and share are None for fewer than two items or clusters.
-
-    >>> paired_bootstrap([0.0, 1.0, 0.0], [1.0, 1.0, 1.0], seed=0).mean_difference
-    0.6666666666666666
+    >>> found = paired_means([0.0, 1.0, 0.0, 2.0, 1.0], [1.0, 1.0, 1.0, 4.0, 1.5])
+    >>> found.mean_difference, found.interval.low < 0.9 < found.interval.high
+    (0.9, True)
     """
     a, b = finite_vector(values_a, "values_a"), finite_vector(values_b, "values_b")
     same_length(a, b, "values_a and values_b")
-    means = resampled_means(b - a, clusters, level, resamples, seed)
-    if len(a) == 0:
+    if not len(a):
         return None
-    mean = float((b - a).mean())
-    if means is None:
-        return PairedDifference(mean, None, None, len(a))
-    share = float(np.mean((means > 0) + 0.5 * (means == 0)))
-    interval = percentile_interval(means, level, bootstrap_method(clusters, resamples))
-    return PairedDifference(mean, interval, share, len(a))
+    return PairedDifference(float((b - a).mean()), mean_interval(b - a, clusters=clusters, level=level), len(a))
+
+
+def paired_shares(
+    happened_a: ArrayLike, happened_b: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
+) -> PairedDifference | None:
+    """Difference of two shares of the same items, with Tango's score interval; None for no items.
+
+    The interval has width where nothing differs as well. Items of one cluster count as fewer, as in `share_interval`.
+
+    >>> found = paired_shares([1, 1, 1, 0, 1, 1], [1, 1, 1, 0, 1, 1])
+    >>> found.mean_difference, round(found.interval.high, 3)
+    (0.0, 0.39)
+    """
+    check_level(level)
+    a, b = binary_vector(happened_a, "happened_a"), binary_vector(happened_b, "happened_b")
+    same_length(a, b, "happened_a and happened_b")
+    if not len(a):
+        return None
+    only_a, only_b, items = float((a * (1 - b)).sum()), float(((1 - a) * b).sum()), len(a)
+    value = (only_b - only_a) / items
+    spread = spread_of((b - a - value) / items, clusters)
+    if spread is None:
+        return PairedDifference(value, None, items)
+    trials, critical, method = float(items), z_critical(level), "Tango's score interval"
+    if spread.clustered:
+        independent = ((only_a + only_b) / items - value**2) / items
+        trials = min(trials, trials * independent / spread.variance) if spread.variance > 0.0 else float(spread.units)
+        critical, method = t_critical(level, spread.t_degrees), f"{method} {spread.over}, as {trials:.4g} items"
+    scale = trials / items
+    low, high = _tango(only_a * scale, only_b * scale, trials, critical)
+    return PairedDifference(value, Interval(low, high, level, method, spread.units < ENOUGH_UNITS), items)
+
+
+def _tango(only_a: float, only_b: float, items: float, critical: float) -> tuple[float, float]:
+    """All differences δ that the score test does not reject (Tango, Statistics in Medicine 17, 1998)."""
+    from scipy.optimize import brentq
+
+    def excess(delta: float) -> float:
+        return float((only_b - only_a - items * delta) ** 2 - critical**2 * items * _null_variance(delta))
+
+    def _null_variance(delta: float) -> float:
+        """2 q + δ (1 − δ) with q the likeliest share of `only_a` under the difference δ."""
+        linear = -only_b - only_a + (2 * items - only_b + only_a) * delta
+        root = math.sqrt(max(0.0, linear**2 + 8 * items * only_a * delta * (1 - delta)))
+        return max(0.0, (root - linear) / (2 * items) + delta * (1 - delta))
+
+    value, tiny = (only_b - only_a) / items, 1e-9
+    low, high = -1.0, 1.0
+    if value > -1.0 + tiny and excess(-1.0 + tiny) > 0.0:
+        low = float(brentq(excess, -1.0 + tiny, value - tiny))
+    if value < 1.0 - tiny and excess(1.0 - tiny) > 0.0:
+        high = float(brentq(excess, value + tiny, 1.0 - tiny))
+    return low, high

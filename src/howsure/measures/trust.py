@@ -5,21 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import EvidenceError
-from howsure.measures._checks import check_level, check_resamples, cluster_codes, refuse, vector
-from howsure.measures._resampling import cluster_sums, mean_covariance, resampled_sums
-from howsure.measures.fieller import FiellerSet, fieller_set, t_critical
-from howsure.measures.intervals import Interval, bootstrap_method, percentile_interval
+from howsure.measures._checks import check_level, cluster_codes, refuse, vector
+from howsure.measures.fieller import FiellerSet, fieller_set
+from howsure.measures.intervals import Interval, Spread, spread_of, student_interval
+from howsure.measures.units import bits_to_nats
 
 Array = NDArray[np.float64]
 Entropies = ArrayLike | Sequence[float | None]
 
 DENOMINATOR_FLOOR = 1e-10
-"""Below this the denominator is zero, and T is not a number."""
+"""Below this the denominator is zero, and T of a step is not a number."""
+
+LEAST_GAIN_BITS = 0.01
+"""A mean gain smaller than this, one two-hundredth of the two bits of four directions, is too small to have shares."""
+
+Why = Literal["no_steps", "few_units", "below_zero", "not_above_zero", "below_floor"]
 
 
 def trust(h_x: float | None, h_x_given_s: float | None, h_x_given_ls: float | None) -> float | None:
@@ -55,25 +62,27 @@ def trust_of_each(h_x: Entropies, h_xs: Entropies, h_xls: Entropies) -> Array:
 class TrustEstimate:
     """T over many steps, with its doubt.
 
-    `trust` is the ratio of the two mean differences; it and its `bootstrap` interval are None unless
-    `identified`. `fieller` is there whenever the spread is known: where T is not identified, its shape
-    shows how little can be said. `reason` tells why something is None.
-    The differences are in the unit of the entropies given (nats inside howsure); their intervals are
-    t-intervals, and `identified` means that the denominator's leaves out zero.
+    `trust` is the ratio of the two mean differences, with Fieller's set as its interval; None unless `identified`: T is
+    a share of what was gained, so the denominator must lie clearly above zero (its own interval does, and g < 1), and
+    not below the floor. `why` says which of these it was. `fieller` is there whenever the spread is known.
+    The differences are in the unit of the entropies given (nats inside howsure); `units` are what is independent.
     """
 
     trust: float | None
-    bootstrap: Interval | None
+    interval: Interval | None
     fieller: FiellerSet | None
-    identified: bool
-    reason: str | None
+    why: Why | None
     numerator: float | None
     numerator_interval: Interval | None
     denominator: float | None
     denominator_interval: Interval | None
     steps_used: int
     steps_missing: int
-    clusters: int
+    units: int
+
+    @property
+    def identified(self) -> bool:
+        return self.why is None
 
 
 def trust_over_steps(
@@ -83,30 +92,72 @@ def trust_over_steps(
     episodes: ArrayLike | None = None,
     *,
     level: float = 0.95,
-    resamples: int = 2000,
-    seed: int,
+    floor: float = bits_to_nats(LEAST_GAIN_BITS),
 ) -> TrustEstimate:
     """T over the steps for which all three entropies are known; the others (None, NaN) are counted.
 
-    The steps of an episode hang together, so with `episodes` (one label a step) whole episodes are drawn
-    and spreads are those between episodes; without, each step stands alone.
+    The steps of an episode hang together, so with `episodes` (one label a step) spreads are those between episodes, and
+    fewer than five of them identify nothing; without, each step stands alone. `floor` is in the unit of the entropies.
 
-    >>> t = trust_over_steps([2.0, 2.2, 1.9], [1.5, 1.6, 1.5], [0.5, 0.4, None], seed=0)
-    >>> t.steps_used, t.steps_missing
-    (2, 1)
+    >>> h_x, h_xs, h_xls = [2.0, 2.2, 1.9, 2.1, 2.0], [1.5, 1.6, 1.5, 1.6, 1.4], [0.5, 0.4, 0.6, 0.5, 0.6]
+    >>> found = trust_over_steps(h_x, h_xs, h_xls)
+    >>> round(found.trust, 4), round(found.interval.low, 3), round(found.interval.high, 3)
+    (0.3421, 0.287, 0.402)
     """
     check_level(level)
-    check_resamples(resamples)
     gains = _gains(h_x, h_xs, h_xls)
     labels = cluster_codes(episodes, len(gains), "episodes")
     complete = ~np.isnan(gains).any(axis=1)
-    gains = gains[complete]
-    codes = cluster_codes(labels[complete], len(gains))
-    clusters = int(codes.max(initial=-1)) + 1
-    missing = int((~complete).sum())
-    if clusters < 2:
-        return _without_spread(gains, missing, clusters)
-    return _with_spread(gains, codes, missing, level, resamples, seed, episodes)
+    gains, labels = gains[complete], labels[complete]
+    missing, units = int((~complete).sum()), len(np.unique(labels))
+    if not len(gains):
+        return TrustEstimate(None, None, None, "no_steps", None, None, None, None, 0, missing, 0)
+    numerator, denominator = gains.mean(axis=0).tolist()
+    above, below = (spread_of((column - column.mean()) / len(column), labels) for column in gains.T)
+    if above is None or below is None:
+        return TrustEstimate(
+            None, None, None, "few_units", numerator, None, denominator, None, len(gains), missing, units
+        )
+    fieller = fieller_set(
+        numerator,
+        denominator,
+        var_numerator=above.variance,
+        var_denominator=below.variance,
+        covariance=_covariance(above, below),
+        df=below.t_degrees,
+        level=level,
+    )
+    of_denominator = student_interval(denominator, below, level)
+    why = _why_not(denominator, of_denominator, fieller, floor)
+    return TrustEstimate(
+        trust=numerator / denominator if why is None else None,
+        interval=_as_interval(fieller, above, below) if why is None else None,
+        fieller=fieller,
+        why=why,
+        numerator=numerator,
+        numerator_interval=student_interval(numerator, above, level),
+        denominator=denominator,
+        denominator_interval=of_denominator,
+        steps_used=len(gains),
+        steps_missing=missing,
+        units=units,
+    )
+
+
+def trust_bounds(low: Sequence[float], high: Sequence[float]) -> tuple[float, float] | None:
+    """The least and the largest T for entropies that are only known to lie between `low` and `high`.
+
+    Each holds H(X), H(X|S) and H(X|L,S). T moves one way along each of them, so that its ends are at corners. None
+    where the denominator may be zero or below: then nothing bounds T.
+
+    >>> found = trust_bounds((2.0, 1.5, 0.5), (2.1, 1.6, 0.5))
+    >>> round(found[0], 4), round(found[1], 4)
+    (0.2667, 0.375)
+    """
+    if not low[0] - high[2] > 0.0:
+        return None
+    corners = [(a - b) / (a - c) for a, b, c in product(*zip(low, high, strict=True))]
+    return min(corners), max(corners)
 
 
 def _gains(h_x: Entropies, h_xs: Entropies, h_xls: Entropies) -> Array:
@@ -120,69 +171,23 @@ def _gains(h_x: Entropies, h_xs: Entropies, h_xls: Entropies) -> Array:
     return np.column_stack([none - given_s, none - given_ls])
 
 
-def _without_spread(gains: Array, missing: int, clusters: int) -> TrustEstimate:
-    means = gains.mean(axis=0).tolist() if len(gains) else [None, None]
-    reason = (
-        "no step has all three entropies"
-        if clusters == 0
-        else "there is one episode (or step) only, so the denominator's spread is unknown"
-    )
-    return TrustEstimate(None, None, None, False, reason, means[0], None, means[1], None, len(gains), missing, clusters)
+def _covariance(first: Spread, second: Spread) -> float:
+    return float(first.parts @ second.parts) * first.units / (first.units - 1)
 
 
-def _with_spread(
-    gains: Array,
-    codes: NDArray[np.int64],
-    missing: int,
-    level: float,
-    resamples: int,
-    seed: int,
-    episodes: ArrayLike | None,
-) -> TrustEstimate:
-    numerator, denominator = gains.mean(axis=0).tolist()
-    cov = mean_covariance(gains, codes)
-    clusters = int(codes.max()) + 1
-    fieller = fieller_set(
-        numerator,
-        denominator,
-        var_numerator=float(cov[0, 0]),
-        var_denominator=float(cov[1, 1]),
-        covariance=float(cov[0, 1]),
-        df=clusters - 1,
-        level=level,
-    )
-    identified = fieller.g < 1.0 and abs(denominator) >= DENOMINATOR_FLOOR
-    bootstrap: Interval | None = None
-    reason: str | None = "the denominator is not clearly different from zero"
-    if identified:
-        bootstrap, reason = _bootstrap(gains, codes, level, bootstrap_method(episodes, resamples), resamples, seed)
-    return TrustEstimate(
-        trust=numerator / denominator if identified else None,
-        bootstrap=bootstrap,
-        fieller=fieller,
-        identified=identified,
-        reason=reason,
-        numerator=numerator,
-        numerator_interval=_t_interval(numerator, float(cov[0, 0]), clusters, level),
-        denominator=denominator,
-        denominator_interval=_t_interval(denominator, float(cov[1, 1]), clusters, level),
-        steps_used=len(gains),
-        steps_missing=missing,
-        clusters=clusters,
-    )
+def _why_not(value: float, interval: Interval | None, fieller: FiellerSet, floor: float) -> Why | None:
+    """Why there is no T; a denominator that never varies is as clear as can be."""
+    low, high = (value, value) if interval is None else (interval.low, interval.high)
+    if high < 0.0:
+        return "below_zero"
+    if value < floor:
+        return "not_above_zero" if low <= 0.0 else "below_floor"
+    return "not_above_zero" if low <= 0.0 or fieller.g >= 1.0 else None
 
 
-def _t_interval(mean: float, variance: float, clusters: int, level: float) -> Interval:
-    half = t_critical(level, clusters - 1) * math.sqrt(variance)
-    return Interval(mean - half, mean + half, level, f"t over {clusters} clusters")
-
-
-def _bootstrap(
-    gains: Array, codes: NDArray[np.int64], level: float, method: str, resamples: int, seed: int
-) -> tuple[Interval | None, str | None]:
-    """Percentiles of Σ numerators / Σ denominators; none where a resample's denominator is zero."""
-    drawn = resampled_sums(cluster_sums(gains, codes), resamples, seed)
-    zero = int((np.abs(drawn[:, 1]) < DENOMINATOR_FLOOR).sum())
-    if zero:
-        return None, f"no bootstrap interval: the denominator is zero in {zero} of {resamples} resamples"
-    return percentile_interval(drawn[:, 0] / drawn[:, 1], level, method), None
+def _as_interval(fieller: FiellerSet, above: Spread, below: Spread) -> Interval | None:
+    """Fieller's set, which is an interval where T is identified; none where nothing varies at all."""
+    if fieller.low is None or fieller.high is None or fieller.low == fieller.high:
+        return None
+    rough = above.approximate or below.approximate
+    return Interval(fieller.low, fieller.high, fieller.level, f"Fieller {below.over}", rough)

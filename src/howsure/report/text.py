@@ -21,12 +21,12 @@ def quoted(token: str) -> str:
 
 
 def figure(entry: dict[str, Any]) -> str:
-    """`accuracy 55.0 % (40.0 to 69.3 %)`, from a summary's headline entry."""
+    """`accuracy 55.0 % (40.0 to 69.3 %)`, from a summary's headline entry, with the note that qualifies it."""
     return f"{entry['name']} {value_with_interval(entry)}"
 
 
 def short_figure(entry: dict[str, Any]) -> str:
-    """`accuracy 55.0 %`, without its interval, where there is no room for it."""
+    """`accuracy 55.0 %`, without its interval, where there is no room for it; what qualifies it stays."""
     return figure(entry | {"low": None, "high": None})
 
 
@@ -35,14 +35,23 @@ _UNITS = {"share": (100.0, "%", 1), "of 1000": (1.0, "of 1000", 1)}
 
 
 def value_with_interval(entry: dict[str, Any]) -> str:
-    value, low, high = entry["value"], entry.get("low"), entry.get("high")
+    """`55.0 % (40.0 to 69.3 %)`, or `0.34 (about 0.28 to 0.41; 6 episodes)` where the interval holds only roughly."""
+    value, note = entry["value"], entry.get("note")
     if value is None:
-        return entry.get("method") or "—"
+        return f"— ({note})" if note else "—"
     scale, unit, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
     shown = f"{_decimals(value * scale, digits)} {unit}".rstrip()
+    told = [part for part in (interval_text(entry, scale, digits), note) if part]
+    return f"{shown} ({'; '.join(told)})" if told else shown
+
+
+def interval_text(entry: dict[str, Any], scale: float = 1.0, digits: int = 3, prefix: str = "") -> str:
+    """`0.280 to 0.360`, `about 0.280 to 0.360`, or nothing where there is no interval; names may have a prefix."""
+    low, high = entry.get(f"{prefix}low"), entry.get(f"{prefix}high")
     if low is None or high is None:
-        return shown
-    return f"{shown} ({_decimals(low * scale, digits)} to {_decimals(high * scale, digits)})"
+        return ""
+    about = "about " if entry.get(f"{prefix}approximate") else ""
+    return f"{about}{_decimals(low * scale, digits)} to {_decimals(high * scale, digits)}"
 
 
 def _decimals(value: float, digits: int) -> str:

@@ -10,10 +10,14 @@ import msgspec
 
 from howsure.measures import Interval
 from howsure.runs import Sample
+from howsure.studies.sureness import ends
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One headline number with its unit and interval; None where there was nothing to compute it from."""
+    """One headline number with its unit and interval; None where there was nothing to compute it from.
+
+    `note` is what qualifies the number or says why there is none, in a few words: it is shown wherever the number is.
+    """
 
     name: str
     value: float | None
@@ -22,12 +26,14 @@ class Figure(msgspec.Struct, frozen=True):
     high: float | None = None
     level: float | None = None
     method: str | None = None
+    approximate: bool | None = None
+    note: str | None = None
 
     @classmethod
-    def of(cls, name: str, value: float | None, unit: str, interval: Interval | None = None) -> Figure:
-        if interval is None:
-            return cls(name, value, unit)
-        return cls(name, value, unit, interval.low, interval.high, interval.level, interval.method)
+    def of(
+        cls, name: str, value: float | None, unit: str, interval: Interval | None = None, note: str | None = None
+    ) -> Figure:
+        return cls(name, value, unit, **ends(interval), note=note)
 
 
 class Coverage(msgspec.Struct, frozen=True):

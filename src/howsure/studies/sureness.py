@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,25 @@ from numpy.typing import ArrayLike, NDArray
 from howsure.errors import MissingExtra
 from howsure.measures import (
     Interval,
+    auarc_interval,
     auroc,
-    bootstrap_mean,
+    auroc_interval,
     brier_score,
+    calibration_floor,
     e_aurc,
     expected_calibration_error,
     log_loss,
+    overconfidence_interval,
     reliability_bins,
     risk_coverage,
+    share_interval,
     smooth_ece,
-    wilson_interval,
 )
+from howsure.measures.calibration import Scheme
 
 BINS = 15
+LEVEL = 0.95
+"""Of every interval that is printed."""
 COVERAGES = (0.5, 0.8, 1.0)
 MOST_CURVE_POINTS = 100
 
@@ -31,54 +38,42 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-def share(happened: Bools, labels: NDArray[Any] | None, *, level: float, seed: int) -> dict[str, Any]:
-    """How often, of how many, with an interval; `labels` tell what hangs together, None that nothing does.
-
-    Wilson's where nothing does. Otherwise what has one label is drawn together; and where it happened always or never,
-    so that every draw would be like every other, which is no certainty, Wilson's of that many labels.
-    """
+def share(happened: Bools, labels: ArrayLike | None, *, level: float = LEVEL) -> dict[str, Any]:
+    """How often, of how many, with an interval; what has one label hangs together, None that nothing does."""
     count, total = int(happened.sum()), len(happened)
-    interval = _share_interval(happened, labels, level, seed)
+    interval = share_interval(happened, clusters=labels, level=level)
     return {"value": count / total if total else None, "count": count, "of": total, **ends(interval)}
-
-
-def _share_interval(happened: Bools, labels: NDArray[Any] | None, level: float, seed: int) -> Interval | None:
-    if labels is None:
-        return wilson_interval(int(happened.sum()), len(happened), level)
-    if happened.all() or not happened.any():
-        units = len(np.unique(labels))
-        return wilson_interval(units if happened.all() else 0, units, level)
-    return bootstrap_mean(happened.astype(np.float64), clusters=labels, level=level, seed=seed)
 
 
 def ends(interval: Interval | None) -> dict[str, Any]:
     """An interval as data, under the names that a headline figure has for it."""
     if interval is None:
-        return {"low": None, "high": None, "level": None, "method": None}
-    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}
+        return dict.fromkeys(("low", "high", "level", "method", "approximate"))
+    return asdict(interval)
 
 
 def calibration(
-    confidence: Floats, correct: Bools, *, level: float, seed: int, clusters: ArrayLike | None = None
+    confidence: Floats, correct: Bools, *, seed: int, clusters: ArrayLike | None = None, level: float = LEVEL
 ) -> dict[str, Any] | None:
     """Of the answers given with confidence c, is a share c right? None for no answers.
 
-    Answers that hang together, such as the steps of an episode, are drawn together where `clusters` labels them.
+    Only for what claims to be a probability of being right. Answers that hang together, such as the steps of an episode,
+    have one label in `clusters`. Beside each ECE stands the floor: what it would be were every confidence exactly right.
     """
     if not len(confidence):
         return None
-    surplus = confidence - correct
-    interval = bootstrap_mean(surplus, clusters=clusters, level=level, seed=seed)
+    interval = overconfidence_interval(confidence, correct, clusters=clusters, level=level)
     smooth, smooth_missing = _smooth(confidence, correct)
     return {
         "answers": len(confidence),
         "mean_confidence": float(confidence.mean()),
-        "overconfidence": float(surplus.mean()),
-        "overconfidence_low": None if interval is None else interval.low,
-        "overconfidence_high": None if interval is None else interval.high,
+        "overconfidence": float((confidence - correct).mean()),
+        **{f"overconfidence_{name}": value for name, value in ends(interval).items()},
         "bins": BINS,
         "ece_equal_width": expected_calibration_error(confidence, correct, BINS, "width"),
+        "ece_equal_width_floor": _floor(confidence, "width", seed),
         "ece_equal_mass": expected_calibration_error(confidence, correct, BINS, "mass"),
+        "ece_equal_mass_floor": _floor(confidence, "mass", seed),
         "smooth_ece": smooth,
         "smooth_ece_missing": smooth_missing,
         "brier": brier_score(confidence, correct),
@@ -87,20 +82,39 @@ def calibration(
     }
 
 
-def selective(confidence: Floats, correct: Bools) -> dict[str, Any] | None:
-    """Does confidence tell right from wrong, and what is gained by leaving out the unsure? None for no answers."""
+def _floor(confidence: Floats, scheme: Scheme, seed: int) -> dict[str, float] | None:
+    found = calibration_floor(confidence, BINS, scheme, seed=seed)
+    return None if found is None else asdict(found)
+
+
+def selective(
+    confidence: Floats, correct: Bools, *, clusters: ArrayLike | None = None, level: float = LEVEL
+) -> dict[str, Any] | None:
+    """Does confidence tell right from wrong, and what is gained by leaving out the unsure? None for no answers.
+
+    Only the order of the confidences counts. `auroc` is None where all answers are alike.
+    """
     curve = risk_coverage(confidence, correct=correct)
     if curve is None:
         return None
     kept = _thinned(len(confidence))
+    area = auroc(confidence, correct)
+    of_area = None if area is None else auroc_interval(confidence, correct, clusters=clusters, level=level)
     return {
         "answers": len(confidence),
-        "auroc": auroc(confidence, correct),
+        "auroc": area,
+        **{f"auroc_{name}": value for name, value in ends(of_area).items()},
         "aurc": float(curve.risk.mean()),
+        **{f"aurc_{name}": value for name, value in ends(_aurc(confidence, correct, clusters, level)).items()},
         "e_aurc": e_aurc(confidence, correct=correct),
         "accuracy_at_coverage": [_accuracy_at(coverage, curve.risk) for coverage in COVERAGES],
         "risk_coverage": {"coverage": curve.coverage[kept].tolist(), "risk": curve.risk[kept].tolist()},
     }
+
+
+def _aurc(confidence: Floats, correct: Bools, clusters: ArrayLike | None, level: float) -> Interval | None:
+    kept = auarc_interval(confidence, correct, clusters=clusters, level=level)
+    return None if kept is None else replace(kept, low=1.0 - kept.high, high=1.0 - kept.low)
 
 
 def _smooth(confidence: Floats, correct: Bools) -> tuple[float | None, str | None]:
