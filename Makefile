@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 DEPS   := pyproject.toml constraints.txt
 
-.PHONY: demo test test-faults fuzz lint bench clean
+.PHONY: demo test test-faults fuzz lint bench coverage clean
 
 demo: $(VENV)/.local  ## run every study on real weights and print one table
 	$(BIN)/howsure demo
@@ -26,6 +26,9 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev  ## measure, as ratios within one run; see benchmarks/README.md
 	$(BIN)/python -m benchmarks
+
+coverage: $(VENV)/.dev  ## do the intervals cover what they say? see docs/intervals.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.coverage $(ARGS)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError, InputError, MissingExtra
-from howsure.measures import brier_score, expected_calibration_error, log_loss, reliability_bins, smooth_ece
+from howsure.measures import (
+    brier_score,
+    calibration_floor,
+    expected_calibration_error,
+    log_loss,
+    overconfidence_interval,
+    reliability_bins,
+    share_interval,
+    smooth_ece,
+)
 
 few = settings(max_examples=100, deadline=None)
 answers = st.lists(
@@ -174,3 +183,63 @@ def test_smooth_ece_without_relplot_names_the_command(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "relplot", None)
     with pytest.raises(MissingExtra, match=r'pip install "howsure\[stats\]"'):
         smooth_ece([0.5, 0.7], [0, 1])
+
+
+# -- the floor of an ECE, and overconfidence ------------------------------------------------------------------------
+
+
+def test_the_floor_of_one_bin_is_the_mean_distance_of_a_binomial():
+    """20 answers at 0.9: E|K/20 − 0.9| for K ~ Binomial(20, 0.9)."""
+    from scipy.stats import binom
+
+    k = np.arange(21)
+    expected = float(np.sum(binom.pmf(k, 20, 0.9) * np.abs(k / 20 - 0.9)))
+    found = calibration_floor([0.9] * 20, draws=4000, seed=1)
+    assert found.mean == pytest.approx(expected, abs=0.002)
+    assert found.high == pytest.approx(0.1, abs=1e-9)  # 16 or 20 of 20 right: 95 % lie within
+
+
+@pytest.mark.parametrize("scheme", ["width", "mass"])
+def test_the_floor_is_what_calibrated_answers_show(scheme):
+    rng = np.random.default_rng(0)
+    confidence = rng.beta(2, 1, size=80)
+    drawn = [expected_calibration_error(confidence, rng.random(80) < confidence, 15, scheme) for _ in range(500)]
+    found = calibration_floor(confidence, scheme=scheme, seed=3)
+    assert found.mean == pytest.approx(float(np.mean(drawn)), rel=0.05)
+    assert 0.92 <= np.mean(np.array(drawn) <= found.high) <= 0.98
+    assert calibration_floor([], seed=0) is None
+    assert found == calibration_floor(confidence, scheme=scheme, seed=3)
+
+
+def test_overconfidence_of_the_all_right_is_not_known_to_the_last_digit():
+    """Sure by 0.99 and always right, ten times: the mean of the differences would say −0.01 ± 0."""
+    share = share_interval(np.ones(10))
+    found = overconfidence_interval([0.99] * 10, [1] * 10)
+    assert (found.low, found.high) == pytest.approx((-0.01, 0.99 - share.low))
+
+
+def test_overconfidence_by_hand():
+    """MOVER: d ± √(a² + b² − 2 ρ a b) with the ends' distances of both, and ρ of confidence and right."""
+    from howsure.measures import mean_interval
+
+    confidence = np.array([0.9, 0.8, 0.95, 0.6, 0.7, 0.85, 0.5, 0.99, 0.75, 0.65])
+    correct = np.array([1, 1, 1, 0, 1, 0, 0, 1, 1, 0])
+    c, p = confidence.mean(), correct.mean()
+    mean, share, rho = mean_interval(confidence), share_interval(correct), np.corrcoef(confidence, correct)[0, 1]
+    a, b = c - mean.low, share.high - p
+    found = overconfidence_interval(confidence, correct)
+    assert found.low == pytest.approx(c - p - math.sqrt(a * a + b * b - 2 * rho * a * b))
+    a, b = mean.high - c, p - share.low
+    assert found.high == pytest.approx(c - p + math.sqrt(a * a + b * b - 2 * rho * a * b))
+    assert overconfidence_interval([0.5] * 4, [1, 0, 1, 0]) is None
+
+
+@pytest.mark.parametrize("answers", [10, 20])
+def test_overconfidence_covers_where_errors_are_few(answers):
+    """With accuracy .95 a bootstrap of the differences covered .37 and .66."""
+    held = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        found = overconfidence_interval(0.94 + 0.06 * rng.random(answers), rng.random(answers) < 0.95)
+        held += found.low <= 0.02 <= found.high
+    assert held / 300 >= 0.92

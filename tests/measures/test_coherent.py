@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError
-from howsure.measures import coherent_trust
+from howsure.measures import coherent_null, coherent_trust
 from howsure.measures.coherent import _information
 
 many = settings(max_examples=300, deadline=None)
@@ -169,3 +169,46 @@ def test_only_rounding_is_taken_back():
     assert _information(0.25) == 0.25
     with pytest.raises(EvidenceError, match="not entropies of one joint distribution"):
         _information(-1e-8)
+
+
+# -- the null -------------------------------------------------------------------------------------------------------
+
+
+def noise(told, known, states, rng):
+    """Answers that neither instruction nor grounding decides: a wording each."""
+    return [rng.dirichlet(np.full(4, 3.0), size=(told, known)) for _ in range(states)]
+
+
+@pytest.mark.parametrize(("told", "known", "expected"), [(2, 2, 0.337), (2, 8, 0.468)])
+def test_wording_alone_gives_far_more_than_zero(told, known, expected):
+    """About (S − 1) / (L S − 1) of the information, for 2 × 2 a third."""
+    rng = np.random.default_rng(1)
+    tables = noise(told, known, 300, rng)
+    found = coherent_null(tables, arrangements=200, seed=0)
+    assert found.mean == pytest.approx((known - 1) / (told * known - 1), abs=0.02)
+    assert found.mean == pytest.approx(expected, abs=0.02)
+
+
+def test_all_orders_of_four_pairs_by_hand():
+    """Two answers each of "left" and "right": one way in three puts equals into one column, and S tells all of it."""
+    found = coherent_null([[[[1, 0], [0, 1]], [[1, 0], [0, 1]]]], seed=0)
+    assert found.arrangements == 24
+    assert found.mean == pytest.approx(1 / 3)
+    assert found.high == 1.0
+    assert found.share_at_least == pytest.approx(1 / 3)
+
+
+def test_a_grounding_that_decides_is_above_its_null():
+    rng = np.random.default_rng(2)
+    columns = rng.dirichlet(np.full(4, 0.3), size=(20, 1, 6))
+    tables = [0.95 * np.repeat(one, 3, axis=0) + 0.05 * rng.dirichlet(np.ones(4), size=(3, 6)) for one in columns]
+    found = coherent_null(tables, arrangements=500, seed=0)
+    whole = [coherent_trust(table) for table in tables]
+    ratio = sum(one.information_s_nats for one in whole) / sum(one.information_sl_nats for one in whole)
+    assert ratio > found.high
+    assert found.share_at_least == pytest.approx(1 / 501)
+    assert found == coherent_null(tables, arrangements=500, seed=0)
+
+
+def test_where_nothing_is_told_there_is_no_null():
+    assert coherent_null([np.full((2, 2, 4), 0.25)], seed=0) is None

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError
-from howsure.measures import McNemar, bootstrap_mean, mcnemar_exact, paired_bootstrap
+from howsure.measures import McNemar, mcnemar_exact, mean_interval, paired_means, paired_shares
+from howsure.measures.paired import _tango
 
 few = settings(max_examples=100, deadline=None)
 
@@ -54,45 +55,93 @@ def test_mcnemar_of_a_hundred_thousand_differences_stays_a_number():
     assert got.p_value == pytest.approx(math.erfc(z / math.sqrt(2)), rel=1e-2)
 
 
-def test_paired_bootstrap_is_the_bootstrap_of_the_differences():
+def test_means_are_the_interval_of_the_differences():
     rng = np.random.default_rng(0)
     a = rng.normal(size=40)
     b = a + 0.1 + rng.normal(0, 0.05, 40)
     labels = np.repeat(np.arange(8), 5)
     for clusters in (None, labels):
-        got = paired_bootstrap(a, b, clusters=clusters, seed=3)
+        got = paired_means(a, b, clusters=clusters)
         assert got.mean_difference == pytest.approx(float(np.mean(b - a)))
-        assert got.interval == bootstrap_mean(b - a, clusters=clusters, seed=3)
+        assert got.interval == mean_interval(b - a, clusters=clusters)
         assert got.interval.low > 0.05
-        assert got.share_above_zero == 1.0
         assert got.items == 40
-    assert paired_bootstrap(b, a, seed=3).share_above_zero == 0.0
 
 
 def test_pairing_sees_what_two_intervals_do_not():
     rng = np.random.default_rng(1)
     a = rng.normal(0, 5, 100)
     b = a + 0.2 + rng.normal(0, 0.1, 100)
-    alone_a, alone_b = bootstrap_mean(a, seed=0), bootstrap_mean(b, seed=0)
-    assert alone_a.high > alone_b.low
-    assert paired_bootstrap(a, b, seed=0).interval.low > 0
+    assert mean_interval(a).high > mean_interval(b).low
+    assert paired_means(a, b).interval.low > 0
 
 
-def test_resamples_at_zero_count_by_half():
-    same = paired_bootstrap([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], seed=0)
-    assert (same.mean_difference, same.share_above_zero) == (0.0, 0.5)
-    # two items at −1 and +1: above zero with 1/4, at zero with 1/2
-    split = paired_bootstrap([0.0, 0.0], [1.0, -1.0], seed=0, resamples=4000)
-    assert split.share_above_zero == pytest.approx(0.5, abs=0.03)
+def flips(only_a, only_b, of):
+    same = of - only_a - only_b
+    return [1] * only_a + [0] * only_b + [1] * same, [0] * only_a + [1] * only_b + [1] * same
+
+
+@pytest.mark.parametrize(
+    ("only_a", "only_b", "of", "published"),
+    [
+        (7, 1, 21, (-0.517, -0.026)),  # Fagerland, Lydersen and Laake, Statistics in Medicine 33, 2014, Bentur's data
+        (20, 40, 160, (0.0309, 0.2181)),  # PropCIs::scoreci.mp's example, by a brute-force likelihood
+        (2, 12, 50, (0.0611, 0.3447)),  # the same
+    ],
+)
+def test_shares_have_tangos_interval(only_a, only_b, of, published):
+    got = paired_shares(*flips(only_a, only_b, of)).interval
+    assert (got.low, got.high) == pytest.approx(published, abs=6e-4)
+
+
+@few
+@given(st.integers(0, 12), st.integers(0, 12), st.integers(1, 30))
+def test_its_ends_solve_the_score_test(only_a, only_b, same):
+    """With the restricted likelihood maximised by search instead of by its formula."""
+    from scipy.optimize import minimize_scalar
+
+    items, z = only_a + only_b + same, 1.959963984540054
+    for end in _tango(only_a, only_b, items, z):
+        if abs(end) > 1 - 1e-6:
+            continue
+
+        def negative(q, end=end):
+            chances = np.array([q, q + end, 1 - 2 * q - end])
+            counts = np.array([only_a, only_b, same])
+            return math.inf if (chances <= 0).any() else -float(counts @ np.log(chances))
+
+        low, high = max(0.0, -end), (1 - end) / 2
+        q = minimize_scalar(negative, bounds=(low, high), method="bounded", options={"xatol": 1e-12}).x
+        score = (only_b - only_a - items * end) / math.sqrt(items * (2 * q + end * (1 - end)))
+        assert abs(score) == pytest.approx(z, rel=1e-3)
+
+
+def test_no_flips_have_width():
+    """By hand: δ² n = z² δ (1 − δ), so δ = z² / (n + z²)."""
+    z2 = 1.959963984540054**2
+    got = paired_shares([1, 0] * 20, [1, 0] * 20)
+    assert got.mean_difference == 0.0
+    assert got.interval.high == pytest.approx(z2 / (40 + z2), rel=1e-6)
+    assert got.interval.low == pytest.approx(-got.interval.high, rel=1e-6)
+
+
+def test_shares_of_clusters_are_wider():
+    a, b = np.repeat([1, 0, 1, 1, 0, 1, 0, 1], 10), np.repeat([1, 1, 1, 0, 1, 1, 1, 1], 10)
+    alone, together = paired_shares(a, b).interval, paired_shares(a, b, clusters=np.repeat(np.arange(8), 10)).interval
+    assert together.high - together.low > 2 * (alone.high - alone.low)
+    none = paired_shares(a, a, clusters=np.repeat(np.arange(8), 10)).interval
+    assert none.high - none.low > paired_shares(a, a).interval.high
 
 
 def test_too_little_and_what_cannot_be_used():
-    assert paired_bootstrap([], [], seed=0) is None
-    one = paired_bootstrap([1.0], [3.0], seed=0)
-    assert (one.mean_difference, one.interval, one.share_above_zero) == (2.0, None, None)
+    assert paired_means([], []) is None
+    assert paired_shares([], []) is None
+    assert paired_means([1.0], [3.0]).mean_difference == 2.0
+    assert paired_means([1.0], [3.0]).interval is None
+    assert paired_shares([1] * 4, [0] * 4).interval is None
     with pytest.raises(EvidenceError, match="got 1 and 2"):
-        paired_bootstrap([1.0], [1.0, 2.0], seed=0)
+        paired_means([1.0], [1.0, 2.0])
     with pytest.raises(EvidenceError, match="values_b: nan at position 0"):
-        paired_bootstrap([1.0], [math.nan], seed=0)
+        paired_means([1.0], [math.nan])
     with pytest.raises(EvidenceError, match=r"correct_b: 0\.5"):
         mcnemar_exact([1], [0.5])

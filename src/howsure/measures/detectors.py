@@ -93,6 +93,20 @@ def _changes(values: Array, window: int) -> Array:
     return found
 
 
+def turn_count(uncertainty: Turns, *, lot: float = 0.0) -> Array:
+    """How many turns there were so far, known or not: an alarm on it says "turn k is reached", whatever was in it.
+
+    Many runs have the same number of turns. `lot`, a number from 0 up to 1 for each run, decides between those, so that
+    a threshold can lie among them; without it, a limit of turns that many successful runs reach would silence the alarm.
+
+    >>> turn_count([0.5, None, 0.5], lot=0.25)
+    array([1.25, 2.25, 3.25])
+    """
+    if not 0.0 <= lot < 1.0:
+        raise InputError(f"lot {lot!r} must be 0 or more and less than 1")
+    return np.arange(1.0, len(check_uncertainty(uncertainty)) + 1) + lot
+
+
 def highest(statistic: ArrayLike) -> float:
     """The largest value of a statistic over a run; −inf where it was never defined, since it can ring no alarm.
 
@@ -106,9 +120,10 @@ def highest(statistic: ArrayLike) -> float:
 def fit_threshold(successful_maxima: ArrayLike, false_alarm_rate: float) -> float:
     """The ⌈(n + 1)(1 − α)⌉-th smallest of the largest values that n successful runs reached.
 
-    For a further successful run that is exchangeable with these, the chance of passing it is at most α (split conformal
-    prediction: Papadopoulos et al., 2002; Vovk et al., 2005). +inf where that rank exceeds n: with fewer than 1/α − 1
-    runs, no threshold can promise so low a rate.
+    A further successful run that is exchangeable with these passes it with a chance of at most α, on average over draws
+    of these n runs as well (split conformal prediction: Papadopoulos et al., 2002; Vovk et al., 2005). Given the n runs
+    at hand the chance may be higher, and with few of them by a lot. +inf where that rank exceeds n: fewer than 1/α − 1
+    runs set no threshold for so low a rate.
 
     >>> fit_threshold([1.0, 2.0, 3.0, 4.0], 0.2), fit_threshold([1.0, 2.0, 3.0], 0.2)
     (4.0, inf)

@@ -20,6 +20,7 @@ from howsure.measures.intervals import (
     effective_trials,
     score_interval,
     spread_of,
+    student_interval,
     t_critical,
 )
 from howsure.measures.selective import auarc, auprc, auroc
@@ -170,10 +171,11 @@ def _newcombe(area: float, positives: int, negatives: int, critical: float) -> t
 def auarc_interval(
     confidence: ArrayLike, correct: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
 ) -> Interval | None:
-    """Score interval of `auarc`, the mean accuracy of the answers kept; that of AURC is 1 − its ends.
+    """Interval of `auarc`, the mean accuracy of the answers kept; that of AURC is 1 − its ends.
 
-    The surest answers count most: a place at coverage u weighs −ln u, so that n items are as good as n / 2 of one
-    weight, which is where the degrees of freedom come from. None for fewer than five items or clusters.
+    The surest answers count most (one at coverage u weighs −ln u), so that a single error among them moves the value
+    far: the score interval is widened to Student's t, corrected for skewness, where that reaches farther. None for
+    fewer than five items or clusters.
 
     >>> interval = auarc_interval([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [1, 1, 0, 1, 0, 0])
     >>> interval.low < 0.68 < interval.high
@@ -188,8 +190,11 @@ def auarc_interval(
     if spread is None:
         return None
     trials = effective_trials(value, spread, len(ranks))
-    low, high = score_interval(value, trials, t_critical(level, max(1.0, spread.effective / 2 - 1)))
-    return Interval(low, high, level, f"score interval {spread.over}", spread.units < ENOUGH_UNITS)
+    low, high = score_interval(value, trials, t_critical(level, spread.t_degrees))
+    student = student_interval(value, spread, level)
+    if student is not None:
+        low, high = max(0.0, min(low, student.low)), min(1.0, max(high, student.high))
+    return Interval(low, high, level, f"score interval and Student's t {spread.over}", spread.units < ENOUGH_UNITS)
 
 
 def auarc_influence(confidence: Array, correct: Array) -> tuple[float, Array]:
