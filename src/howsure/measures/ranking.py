@@ -20,7 +20,6 @@ from howsure.measures.intervals import (
     effective_trials,
     score_interval,
     spread_of,
-    student_interval,
     t_critical,
 )
 from howsure.measures.selective import auarc, auprc, auroc
@@ -171,11 +170,10 @@ def _newcombe(area: float, positives: int, negatives: int, critical: float) -> t
 def auarc_interval(
     confidence: ArrayLike, correct: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
 ) -> Interval | None:
-    """Interval of `auarc`, the mean accuracy of the answers kept; that of AURC is 1 − its ends.
+    """Score interval of `auarc`, the mean accuracy of the answers kept; that of AURC is 1 − its ends.
 
-    The surest answers count most (one at coverage u weighs −ln u), so that a single error among them moves the value
-    far: the score interval is widened to Student's t, corrected for skewness, where that reaches farther. None for
-    fewer than five items or clusters.
+    The surest answers count most (one at coverage u weighs −ln u): where errors are few, a single one among the surest
+    moves the value far, and the interval is marked as approximate. None for fewer than five items or clusters.
 
     >>> interval = auarc_interval([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [1, 1, 0, 1, 0, 0])
     >>> interval.low < 0.68 < interval.high
@@ -191,10 +189,7 @@ def auarc_interval(
         return None
     trials = effective_trials(value, spread, len(ranks))
     low, high = score_interval(value, trials, t_critical(level, spread.t_degrees))
-    student = student_interval(value, spread, level)
-    if student is not None:
-        low, high = max(0.0, min(low, student.low)), min(1.0, max(high, student.high))
-    return Interval(low, high, level, f"score interval and Student's t {spread.over}", spread.units < ENOUGH_UNITS)
+    return Interval(low, high, level, f"score interval {spread.over}", spread.approximate)
 
 
 def auarc_influence(confidence: Array, correct: Array) -> tuple[float, Array]:

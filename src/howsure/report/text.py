@@ -39,10 +39,20 @@ def value_with_interval(entry: dict[str, Any]) -> str:
     value, note = entry["value"], entry.get("note")
     if value is None:
         return f"— ({note})" if note else "—"
+    told = [part for part in (interval_of(entry), note) if part]
+    return f"{value_of(entry)} ({'; '.join(told)})" if told else value_of(entry)
+
+
+def value_of(entry: dict[str, Any]) -> str:
+    """`55.0 %`: the value alone."""
     scale, unit, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
-    shown = f"{_decimals(value * scale, digits)} {unit}".rstrip()
-    told = [part for part in (interval_text(entry, scale, digits), note) if part]
-    return f"{shown} ({'; '.join(told)})" if told else shown
+    return "—" if entry["value"] is None else f"{_decimals(entry['value'] * scale, digits)} {unit}".rstrip()
+
+
+def interval_of(entry: dict[str, Any]) -> str:
+    """`40.0 to 69.3`, in the unit that the value is shown in; nothing where there is no interval."""
+    scale, _, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
+    return interval_text(entry, scale, digits)
 
 
 def interval_text(entry: dict[str, Any], scale: float = 1.0, digits: int = 3, prefix: str = "") -> str:
@@ -75,27 +85,43 @@ def percent(share: float | None) -> str:
     return "—" if share is None else f"{share * 100:.1f} %"
 
 
-def signed_points(difference: float | None, low: float | None = None, high: float | None = None) -> str:
+def signed_points(
+    difference: float | None, low: float | None = None, high: float | None = None, approximate: bool | None = None
+) -> str:
     """`+10.0 points (+2.0 to +18.0)`: a difference of two shares."""
+    return _signed(difference, "points", 100.0, 1, low, high, approximate)
+
+
+def signed_nats(
+    difference: float | None, low: float | None = None, high: float | None = None, approximate: bool | None = None
+) -> str:
+    """`+0.522 nats (+0.101 to +0.943)`."""
+    return _signed(difference, "nats", 1.0, 3, low, high, approximate)
+
+
+def signed_bits(
+    difference: float | None, low: float | None = None, high: float | None = None, approximate: bool | None = None
+) -> str:
+    """`-0.1234 bits (about -0.1500 to -0.1000)`."""
+    return _signed(difference, "bits", 1.0, 4, low, high, approximate)
+
+
+def _signed(
+    difference: float | None,
+    unit: str,
+    scale: float,
+    digits: int,
+    low: float | None,
+    high: float | None,
+    approximate: bool | None,
+) -> str:
     if difference is None:
         return "—"
-    return _with_interval(f"{difference * 100:+.1f} points", low, high, 100.0, 1)
-
-
-def signed_nats(difference: float | None, low: float | None = None, high: float | None = None) -> str:
-    """`+0.522 nats (+0.101 to +0.943)`."""
-    return "—" if difference is None else _with_interval(f"{difference:+.3f} nats", low, high, 1.0, 3)
-
-
-def signed_bits(difference: float | None, low: float | None = None, high: float | None = None) -> str:
-    """`-0.1234 bits (-0.1500 to -0.1000)`."""
-    return "—" if difference is None else _with_interval(f"{difference:+.4f} bits", low, high, 1.0, 4)
-
-
-def _with_interval(shown: str, low: float | None, high: float | None, scale: float, digits: int) -> str:
+    shown = f"{difference * scale:+.{digits}f} {unit}"
     if low is None or high is None:
         return shown
-    return f"{shown} ({low * scale:+.{digits}f} to {high * scale:+.{digits}f})"
+    about = "about " if approximate else ""
+    return f"{shown} ({about}{low * scale:+.{digits}f} to {high * scale:+.{digits}f})"
 
 
 def _visible(character: str, one_line: bool) -> str:

@@ -14,7 +14,7 @@ from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
 from howsure.report.pages.named import Named, dots
 from howsure.report.pages.parts import badge, table, words
-from howsure.report.text import value_with_interval
+from howsure.report.text import value_of, value_with_interval
 
 MOST_FLIPS = 6
 """Of each kind on a page; `howsure compare` lists any number."""
@@ -121,7 +121,7 @@ def _two(name: str, a: dict[str, Any], b: dict[str, Any]) -> Element:
     share = a["unit"] == "share"
     label = name if share or not a["unit"] else f"{name}, {words(a['unit'], 20)}"
     rows = [
-        Named(side, entry["value"], entry.get("low"), entry.get("high"), value_with_interval(entry).partition(" (")[0])
+        Named(side, entry["value"], entry.get("low"), entry.get("high"), value_of(entry))
         for side, entry in (("A", a), ("B", b))
     ]
     return dots(name, "The dot is the figure, the line its interval.", Axis(label, percent=share), rows)

@@ -10,7 +10,7 @@ MEANINGS = {
     "perplexity per": "as hard as choosing each time among so many that are equally likely",
     "agent reasoning uncertainty": "surprisal of a token in the agent's turns: 0 is certain, 0.7 a coin toss each time",
     "user confusion": "the same for the turns of the user",
-    "trust T": "what knowing the place takes off the doubt, as a part of what place and instruction take off",
+    "trust T": "what knowing the place takes off the doubt, as a share of what place and instruction take off",
     "coherent trust T": "the same under one joint distribution, where it lies between 0 and 1",
     "ΔH_S": "how much surer of its action it is when told about the place; below 0: less sure",
     "ΔH_L,S": "how much surer when told about the place and the instruction; below 0: less sure",

@@ -11,7 +11,7 @@ from htpy import Element, Node
 
 from howsure.report.pages.contract import Card, Picks, Section
 from howsure.report.pages.figures import meaning_of
-from howsure.report.text import printable, shortened, value_with_interval
+from howsure.report.text import interval_of, printable, shortened, value_of
 
 MOST_CHARACTERS = 20_000
 """Of one text on a page. A megabyte on one line makes every browser crawl, and nobody reads it."""
@@ -113,26 +113,19 @@ def tiles(summary: Mapping[str, Any]) -> Element:
             h.span(class_="name")["coverage"],
             h.strong[f"{coverage['scored']:,} of {coverage['items']:,}"],
             h.span(class_="quiet")[words(coverage["text"].partition("; ")[2] or "nothing is missing", 400)],
-            h.span(class_="meaning")["those that could be measured, of all there are"],
+            h.span(class_="meaning")["scored / total"],
         ],
     ]
 
 
 def _tile(entry: Mapping[str, Any]) -> Element:
-    if entry["value"] is None:  # the method says why, as in "not identified: …"
-        named, _, why = (entry.get("method") or "—").partition(": ")
-        return _tile_of(entry, named, why or "no interval")
-    shown, _, interval = value_with_interval(dict(entry)).partition(" (")
-    level = entry.get("level")
-    doubt = f"{level:.0%} interval {interval.rstrip(')')}" if interval and level else interval.rstrip(")")
-    return _tile_of(entry, shown, doubt or "no interval")
-
-
-def _tile_of(entry: Mapping[str, Any], shown: str, below: str) -> Element:
+    interval, level = interval_of(dict(entry)), entry.get("level")
+    doubt = f"{level:.0%} interval {interval}" if interval and level else interval
+    below = "; ".join(part for part in (doubt, entry.get("note")) if part)
     return h.li(title=words(entry.get("method") or "") or None)[
         h.span(class_="name")[words(entry["name"])],
-        h.strong[words(shown)],
-        h.span(class_="quiet")[words(below)],
+        h.strong[words(value_of(dict(entry)))],
+        h.span(class_="quiet")[words(below or "no interval", 400)],
         h.span(class_="meaning")[meaning] if (meaning := meaning_of(entry["name"])) else None,
     ]
 

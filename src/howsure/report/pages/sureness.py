@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from howsure.report.mcq import confidence_in_words
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.chart import Chart
-from howsure.report.text import percent
+from howsure.report.text import interval_text, percent
 
 Floats = NDArray[np.float64]
 HISTOGRAM_BINS = 24
@@ -47,9 +47,20 @@ def reliability(calibration: dict[str, Any], what: str = "answers") -> Element:
     return chart.figure(
         "A bar holds the answers that were about as sure; its mark lies at their mean confidence. On the dashed line "
         "confidence would be deserved; marks below it are overconfident. Confidence is "
-        f"{confidence_in_words(calibration)}.",
+        f"{confidence_in_words(calibration)}.{_floor(calibration)}",
         ["from", "to", "mean confidence", "share right", what],
         [(row["low"], row["high"], row["mean_confidence"], row["accuracy"], row["count"]) for row in bins],
+    )
+
+
+def _floor(calibration: dict[str, Any]) -> str:
+    """What the marks' distance from the line means: some of it is chance."""
+    error, floor = calibration["ece_equal_width"], calibration.get("ece_equal_width_floor")
+    if error is None or floor is None:
+        return ""
+    return (
+        f" Calibration error (ECE) {error:.3f}; perfectly calibrated answers with these confidences would show "
+        f"{floor['mean']:.3f} on average, and {floor['high']:.3f} or less 19 times of 20."
     )
 
 
@@ -58,14 +69,14 @@ def risk_coverage(selective: dict[str, Any], what: str = "answers") -> Element:
     curve = selective["risk_coverage"]
     coverage, risk = curve["coverage"], curve["risk"]
     chart = Chart(
-        "What if it kept silent when unsure?",
+        "Risk–coverage: abstaining when unsure",
         Axis(f"{what} kept, the surest first", 0, 1, percent=True),
         Axis("wrong among those kept", 0, None, percent=True),
     )
     chart.line(coverage, risk, "by its confidence")
     chart.level(risk[-1])
     return chart.figure(
-        f"{_reading(risk)} Dashed: if as many were kept at random.{_ranking(selective.get('auroc'))}",
+        f"{_reading(risk)} Dashed: if as many were kept at random.{_ranking(selective)}",
         ["share kept", "share wrong among them"],
         list(zip(coverage, risk, strict=True)),
     )
@@ -81,10 +92,12 @@ def _reading(risk: Sequence[float]) -> str:
     )
 
 
-def _ranking(auroc: float | None) -> str:
-    if auroc is None:
+def _ranking(selective: dict[str, Any]) -> str:
+    if selective.get("auroc") is None:
         return ""
-    return f" AUROC {auroc:.2f}: the chance that a right one is surer than a wrong one; 0.5 would be luck."
+    interval = interval_text(selective, digits=2, prefix="auroc_")
+    shown = f"{selective['auroc']:.2f}{f' ({interval})' if interval else ''}"
+    return f" AUROC {shown}: the chance that a correct one is surer than a wrong one; 0.5 is chance."
 
 
 def histogram_by_outcome(
@@ -142,7 +155,7 @@ def _edges(values: Floats, low: float | None, span: tuple[float, float] | None, 
 
 
 def extremes(confidence: Floats, right: Floats, most: int) -> tuple[list[int], list[int]]:
-    """Rows that are surely wrong and doubtfully right: the surest of the wrong, the least sure of the right."""
+    """Confident but wrong, and right but unsure: the surest of the wrong, the least sure of the right."""
     known = np.isfinite(confidence)
     wrong, good = np.flatnonzero(known & (right == 0)), np.flatnonzero(known & (right == 1))
     surely = wrong[np.argsort(-confidence[wrong], kind="stable")][:most]
