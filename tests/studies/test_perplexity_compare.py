@@ -1,10 +1,9 @@
-"""Two models over the same texts: the difference per byte, its doubt, its notes, and what is refused."""
+"""Two models over the same texts: the difference per byte, its interval, its notes, and what is refused."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,11 @@ import pytest
 
 import howsure
 from howsure.errors import InputError
-from howsure.measures import bootstrap_ratio
+from howsure.measures import ratio_interval
 from howsure.studies.perplexity import Pair
 from studies.on_paper import OnPaper
 from studies.on_paper import write as write_lines
 from studies.readers import BYTES, PROBS, Reader, poem, put, write_arpa
-
-LN2 = math.log(2)
 
 
 def test_the_difference_by_hand(tmp_path: Path) -> None:
@@ -39,8 +36,10 @@ def test_the_difference_by_hand(tmp_path: Path) -> None:
         "bits_per_byte": pytest.approx(1),
         "low": None,
         "high": None,
-        "level": 0.95,
+        "level": None,
         "method": None,
+        "approximate": None,
+        "note": "of these 2 texts only; an interval takes 5 documents",
         "documents": 2,
         "documents_b_needs_less": 0,
     }
@@ -55,66 +54,69 @@ def test_the_difference_by_hand(tmp_path: Path) -> None:
     assert (turned["bits_per_byte"], turned["documents_b_needs_less"]) == (pytest.approx(-1), 2)
 
 
-def naive_blocks(text: str, bits: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
-    """Bits in each 256 bytes of a text, of tokens that count where they begin."""
-    found, at = np.zeros(-(-len(text.encode()) // 256)), 0
-    for bit, size in zip(bits, sizes, strict=True):
-        found[at // 256] += bit
-        at += size
-    return found
+def test_the_interval_of_a_difference_over_five_documents_by_hand(tmp_path: Path) -> None:
+    """A needs 4 bits for each letter, B 2, 3, 4, 5 and 6: −1 to 1 a byte in steps of 1/2, as a token has two bytes.
+
+    So B − A is 0 ± t · √0.625 / √5, with 2.7764 for four degrees of freedom.
+    """
+    path = put(tmp_path / "t.jsonl", *(f" {letter}" * 3 for letter in "ijklm"))
+    second = Reader({letter: 2.0 ** -(2 + i) for i, letter in enumerate("ijklm")}, name="second")
+    pair = howsure.perplexity(path, Reader(1 / 16, name="first"), model_b=second, out=tmp_path / "both")
+    difference = pair.comparison["difference"]
+    half = 2.7764451 * math.sqrt(0.625) / math.sqrt(5)
+    assert difference["bits_per_byte"] == pytest.approx(0, abs=1e-12)
+    assert (difference["low"], difference["high"]) == pytest.approx((-half, half), rel=1e-6)
+    assert (difference["level"], difference["approximate"], difference["note"]) == (0.95, True, None)
+    assert (difference["documents"], difference["documents_b_needs_less"]) == (5, 2)
 
 
-def test_the_interval_is_that_of_the_differences_block_by_block(tmp_path: Path) -> None:
-    """Against sums over the text, token by token, for models whose tokens are words and bytes."""
-    text = poem(900)
-    path = put(tmp_path / "t.jsonl", text)
-    letters = {letter: 1 / (2 + i) for i, letter in enumerate(sorted({*text, ""} - {" ", "\n"}))}
-    words, spelled = Reader(PROBS, name="words"), Reader(letters, name="bytes", pattern=BYTES)
-    found = howsure.perplexity(path, words, model_b=spelled, out=tmp_path / "both", seed=3).comparison
-    tokens = words.pattern.findall(text.encode())
-    in_a = naive_blocks(text, [-math.log2(PROBS[t.decode().strip()]) for t in tokens], [len(t) for t in tokens])
-    in_b = naive_blocks(text, [-math.log2(letters[t.strip()]) for t in text], [1] * len(text))
-    size_a = naive_blocks(text, [len(t) for t in tokens], [len(t) for t in tokens])
-    difference = found["difference"]
-    assert difference["bits_per_byte"] == pytest.approx((in_b - in_a).sum() / len(text))
-    expected = bootstrap_ratio((in_b - in_a) * LN2, size_a, seed=3)
-    assert expected is not None
-    assert (difference["low"], difference["high"]) == pytest.approx((expected.low / LN2, expected.high / LN2))
-    assert difference["method"] == "percentile bootstrap, 2000 resamples of blocks of text, paired"
-    assert difference["low"] < difference["bits_per_byte"] < difference["high"]
+def test_fewer_than_five_documents_have_no_interval_and_say_so(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.jsonl", *(poem(900, seed=i) for i in range(4)))
+    pair = howsure.perplexity(path, Reader(PROBS), model_b=Reader(0.2, name="second"), out=tmp_path / "both")
+    difference = pair.comparison["difference"]
+    assert difference["bits_per_byte"] is not None
+    assert {difference[name] for name in ("low", "high", "level", "method", "approximate")} == {None}
+    assert difference["note"] == "of these 4 texts only; an interval takes 5 documents"
 
 
 def test_what_both_find_hard_is_no_doubt_about_their_difference(tmp_path: Path) -> None:
-    """B needs exactly one bit a byte more than A everywhere: each is uncertain, and the difference is not."""
-    text = "a" * 3000 + "b" * 3000
-    path = put(tmp_path / "t.jsonl", text)
-    first = Reader({"a": 1 / 2, "b": 1 / 64}, name="first", pattern=BYTES)
-    second = Reader({"a": 1 / 4, "b": 1 / 128}, name="second", pattern=BYTES)
+    """B needs one bit a byte more than A in every document, give or take little: each varies far more by itself."""
+    path = put(tmp_path / "t.jsonl", *("a" * (100 + i) + "b" * (60 * i) + "c" * (i % 3) for i in range(12)))
+    first = Reader({"a": 1 / 2, "b": 1 / 64, "c": 1 / 2}, name="first", pattern=BYTES)
+    second = Reader({"a": 1 / 4, "b": 1 / 128, "c": 1 / 8}, name="second", pattern=BYTES)
     pair = howsure.perplexity(path, first, model_b=second, out=tmp_path / "both")
     difference = pair.comparison["difference"]
-    assert [difference[name] for name in ("bits_per_byte", "low", "high")] == pytest.approx([1, 1, 1])
+    assert 1 < difference["low"] < difference["bits_per_byte"] < difference["high"] < 1.01
     own = pair.a.summary["intervals_bits"]["byte"]
-    assert own["high"] - own["low"] > 1
+    assert own["high"] - own["low"] > 0.5
 
 
-def test_documents_are_paired_whole_from_twenty_on(tmp_path: Path) -> None:
-    texts = [poem(30 + 5 * i, seed=i) for i in range(20)]
+def test_a_difference_that_is_the_same_everywhere_has_no_interval_and_says_so(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.jsonl", *("a" * (10 + i) for i in range(6)))
+    first, second = Reader(0.5, name="first", pattern=BYTES), Reader(0.25, name="second", pattern=BYTES)
+    difference = howsure.perplexity(path, first, model_b=second, out=tmp_path / "both").comparison["difference"]
+    assert (difference["bits_per_byte"], difference["low"]) == (pytest.approx(1), None)
+    assert difference["note"] == "no interval: the documents are all alike"
+
+
+@pytest.mark.parametrize("count", [5, 20])
+def test_the_interval_is_that_of_the_differences_document_by_document(tmp_path: Path, count: int) -> None:
+    texts = [poem(30 + 5 * i, seed=i) for i in range(count)]
     other = {word: prob ** (1.3 if word < "l" else 0.8) for word, prob in PROBS.items()}
     first, second = Reader(PROBS, name="first"), Reader(other, name="second")
-    for count, how in ((19, "blocks of text"), (20, "documents")):
-        path = put(tmp_path / "t.jsonl", *texts[:count])
-        pair = howsure.perplexity(path, first, model_b=second, out=tmp_path / str(count))
-        assert pair.comparison["difference"]["method"].endswith(f"resamples of {how}, paired")
-    sums = [
-        (y["blocks"]["nats"].sum() - x["blocks"]["nats"].sum(), x["blocks"]["bytes"].sum())
-        for x, y in zip(pair.a.documents, pair.b.documents, strict=True)
+    pair = howsure.perplexity(put(tmp_path / "t.jsonl", *texts), first, model_b=second, out=tmp_path / "both")
+    tokens = [first.pattern.findall(text.encode()) for text in texts]
+    cost = [
+        [sum(-math.log2(probs[token.decode().strip()]) for token in some) for some in tokens]
+        for probs in (PROBS, other)
     ]
-    expected = bootstrap_ratio(*zip(*sums, strict=True), seed=0)
-    assert expected is not None
+    more, size = np.subtract(cost[1], cost[0]), [len(text.encode()) for text in texts]
+    expected = ratio_interval(more, size)
     difference = pair.comparison["difference"]
-    assert (difference["low"] * LN2, difference["high"] * LN2) == pytest.approx((expected.low, expected.high))
-    assert difference["documents"] == 20
-    assert difference["documents_b_needs_less"] == sum(nats < 0 for nats, _ in sums)
+    assert expected is not None
+    assert difference["bits_per_byte"] == pytest.approx(more.sum() / sum(size))
+    assert (difference["low"], difference["high"]) == pytest.approx((expected.low, expected.high))
+    assert (difference["documents"], difference["documents_b_needs_less"]) == (count, int((more < 0).sum()))
 
 
 # -- in one call and in two ---------------------------------------------------------------------------------------
@@ -125,8 +127,7 @@ def test_two_models_in_one_call_are_two_runs_and_what_compare_says_of_them(tmp_p
     first, second = Reader(PROBS, name="first"), Reader(0.25, name="second")
     pair = howsure.perplexity(path, first, model_b=second, out=tmp_path / "both", seed=4)
     written = json.loads((tmp_path / "both" / "comparison.json").read_text())
-    assert written == pair.comparison == howsure.compare(tmp_path / "both" / "a", tmp_path / "both" / "b", seed=4)
-    assert written != howsure.compare(tmp_path / "both" / "a", tmp_path / "both" / "b", seed=5)
+    assert written == pair.comparison == howsure.compare(tmp_path / "both" / "a", tmp_path / "both" / "b", seed=5)
     alone = howsure.perplexity(path, second, out=tmp_path / "alone", seed=4)
     assert pair.b.summary == alone.summary
     by_run = howsure.compare(pair.a.run, howsure.Run(tmp_path / "alone"), seed=4)
@@ -215,8 +216,10 @@ def test_unknown_words_are_said_to_flatter(tmp_path: Path) -> None:
     path = put(tmp_path / "t.jsonl", "a b\nx a\n")
     pair = howsure.perplexity(path, Reader(0.25), model_b=write_arpa(tmp_path), out=tmp_path / "both")
     assert (pair.comparison["a"]["oov"], pair.comparison["b"]["oov"]) == (None, 1)
-    expected = "B does not know 1 words and does not have to spell them, which flatters it"
-    assert pair.comparison["notes"] == [expected]
+    assert pair.comparison["notes"] == [
+        "B does not know 1 words and does not have to spell them, which flatters it",
+        "perplexity per word is of words only in B, and pays for line ends too in A",
+    ]
 
 
 def test_one_model_twice_is_noted_whatever_its_file_is_called(tmp_path: Path) -> None:

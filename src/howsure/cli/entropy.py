@@ -55,7 +55,8 @@ def entropy(
     """Entropy in bits: of probabilities, of counts, or of a text, with its block entropies and entropy rate.
 
     Of a text, words lie between white space, and files named together are counted as one text. No model is needed; with
-    --model, its cross-entropy and the distance |H(p, m) − H(p)| stand beside.
+    --model, its cross-entropy and the distance |H(p, m) − H(p)| stand beside, over the same symbols: per word, ends of
+    sentences (</s>) count on neither side.
 
     Example: howsure entropy 0.5 0.5
 

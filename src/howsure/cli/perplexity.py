@@ -43,7 +43,9 @@ def perplexity(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Read the passages again that failed in this run folder.")
     ] = False,
-    seed: common.Seed = 0,
+    seed: Annotated[
+        int, typer.Option(help="Kept in the run's manifest, as for every study; no figure here is drawn by chance.")
+    ] = 0,
     base_url: common.BaseUrl = None,
     device: common.Device = None,
     dtype: common.Dtype = None,
@@ -63,6 +65,9 @@ def perplexity(
 
     Texts may be longer than the model's context, and than memory. A stopped run goes on where it stopped, with the same
     command. Models are compared per byte, since tokens are their own: --model-b, or later `howsure compare`.
+
+    Per word is P(w1 ... wN)^(-1/N): words only. Per token and per byte, an n-gram model's ends of sentences (</s>) count
+    too. Intervals are over documents, from five on; below that, figures are those of these texts and nothing else.
 
     Example: howsure perplexity book.txt --model ngram:model.arpa --model-b smollm2
     """

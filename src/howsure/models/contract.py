@@ -145,13 +145,15 @@ class Stretch(NamedTuple):
 
     `byte_counts` are the bytes of the text that each token accounts for, all bytes of a document once; `word_starts`
     the words that begin in it (`models.words`). `unknown` marks tokens outside of a closed vocabulary, and is None
-    for a model that can spell any text.
+    for a model that can spell any text. `sentence_ends` marks tokens that end a sentence (`</s>`), which are predicted
+    and are no words; None for a model that has none.
     """
 
     logprobs: NDArray[np.float64]
     byte_counts: NDArray[np.int64]
     word_starts: NDArray[np.int64]
     unknown: NDArray[np.bool_] | None = None
+    sentence_ends: NDArray[np.bool_] | None = None
 
 
 class ConversationCost(NamedTuple):

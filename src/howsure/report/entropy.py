@@ -137,15 +137,17 @@ def _print_model(console: Console, against: TextCrossEntropy | None, unit: str) 
     table.add_row("cross-entropy H(p, m)", f"{_bits(against.cross_entropy_bits)} per {unit}")
     table.add_row("perplexity under m", _number(against.perplexity))
     table.add_row("|H(p, m) − H(p)|", _distance(against.above_entropy_bits, f"the entropy of one {unit}"))
-    table.add_row("", _distance(against.above_entropy_rate_bits, "the entropy rate estimated"))
+    table.add_row("", _distance(against.above_entropy_rate_bits, "the estimate of the entropy rate"))
+    if against.counted is not None:
+        table.add_row("counted", against.counted)
     console.print()
     console.print(table)
     if against.above_entropy_rate_bits is not None and against.above_entropy_rate_bits < 0:
-        bits = f"{against.cross_entropy_bits:.3f} bits per {unit}"
         console.print(
             Text(
-                f"note: no model goes below the true entropy rate, which so is at most {bits}. Blocks see less of what "
-                "comes before than the model does; and words that it does not know flatter it."
+                "note: the model needs fewer bits than the blocks of this text suggest: it sees more of what comes "
+                "before. On a long text that is new to it, no model goes below the true entropy rate; one that was "
+                "trained on this text, or does not know some of its words, may."
             )
         )
 
@@ -198,5 +200,5 @@ def _bits(bits: float) -> str:
 def _distance(bits: float | None, what: str) -> str:
     """How far a cross-entropy lies from something, and on which side."""
     if bits is None:
-        return f"— (no estimate of {what})"
+        return f"— (there is no {what.removeprefix('the ')})"
     return f"{abs(bits):.3f} bits {'above' if bits >= 0 else 'below'} {what}"

@@ -45,16 +45,12 @@ def _perplexity(summary: Mapping[str, Any]) -> list[Element]:
     read = [row for row in summary["documents"] if row["bits_per_byte"] is not None]
     if len(read) < 2:
         return []
-    rows = [_document(row) for row in sorted(read, key=lambda row: -row["bits_per_byte"])[:SHOWN_ROWS]]
-    caption = "Bits per byte of each document with its 95 % interval, the hardest first; dashed: all together."
+    hardest = sorted(read, key=lambda row: -row["bits_per_byte"])[:SHOWN_ROWS]
+    rows = [Named(str(row["document"]), row["bits_per_byte"]) for row in hardest]
+    caption = "Bits per byte of each document, the hardest first; dashed: all together."
     everything = summary["corpus"]["bits_per_byte"]
     level = None if everything is None else (everything, "all")
     return [dots("Which documents are hard?", caption, Axis("bits per byte", 0), rows, level=level)]
-
-
-def _document(row: Mapping[str, Any]) -> Named:
-    interval = (row.get("intervals_bits") or {}).get("byte") or {}
-    return Named(str(row["document"]), row["bits_per_byte"], interval.get("low"), interval.get("high"))
 
 
 def _trajectories(summary: Mapping[str, Any]) -> list[Element]:

@@ -18,7 +18,7 @@ from howsure.report.tables import (
     print_summary,
     side_by_side,
 )
-from howsure.report.text import printable, signed_bits
+from howsure.report.text import counted, interval_text, printable, signed_bits
 from howsure.runs import Run
 from howsure.studies.perplexity.table import TABLE
 
@@ -34,6 +34,9 @@ def sections(summary: dict[str, Any]) -> list[RenderableType]:
     if summary["corpus"] is None:
         return [_failed(summary["documents"])]
     found: list[RenderableType] = [_units(summary["corpus"], summary["intervals_bits"])]
+    if summary["corpus"].get("sentence_ends"):
+        ends = counted(summary["corpus"]["sentence_ends"], "sentence end")
+        found.append(Text(f"the {ends} (</s>) count per token and per byte, not per word", style="dim"))
     found.append(Text("compare models by bits per byte; what a token is, each model decides for itself", style="dim"))
     if len(summary["documents"]) > 1:
         found.append(_documents(summary))
@@ -43,23 +46,32 @@ def sections(summary: dict[str, Any]) -> list[RenderableType]:
 
 
 def _units(corpus: dict[str, Any], intervals: dict[str, Any] | None) -> Table:
-    table = plain_table("over all texts", "count", "bits", "perplexity", "bits, 95% interval")
-    keep_whole(table, 0, 1, 2, 3, 4)
-    missing = "—" if corpus["impossible"] else "— (too little text)"
-    for unit in ("token", "word", "byte"):
-        ends = (intervals or {}).get(unit)
-        table.add_row(
-            f"per {unit}",
-            f"{corpus[f'{unit}s']:,}",
-            _number(corpus[f"bits_per_{unit}"]),
-            _number(corpus[f"perplexity_per_{unit}"]),
-            missing if ends is None else f"{ends['low']:.4f} to {ends['high']:.4f}",
-        )
-    if corpus["oov"] is not None:
-        known = f"{corpus['tokens'] - corpus['oov']:,}"
-        bits, value = corpus["bits_per_token_without_oov"], corpus["perplexity_per_token_without_oov"]
-        table.add_row("per known token", known, _number(bits), _number(value), "")
+    """Bits and perplexities, with a column of intervals where there are any."""
+    headers = ("over all texts", "count", "bits", "perplexity", *(("bits, 95% interval",) if intervals else ()))
+    table = plain_table(*headers)
+    keep_whole(table, *range(len(headers)))
+    for name, count, bits, perplexity, interval in unit_rows(corpus, intervals):
+        cells = (name, f"{count:,}", _number(bits), _number(perplexity))
+        table.add_row(*cells, *((interval or "—",) if intervals else ()))
     return table
+
+
+def unit_rows(
+    corpus: dict[str, Any], intervals: dict[str, Any] | None
+) -> list[tuple[str, int, float | None, float | None, str]]:
+    """For each unit its name, how many there are, their bits and perplexity, and the interval of the bits."""
+    found = [(f"per {unit}", corpus[f"{unit}s"], f"per_{unit}", unit) for unit in ("token", "word", "byte")]
+    if corpus["oov"] is not None:
+        known = corpus["tokens"] - corpus["oov"]
+        found.append(("per known token", known, "per_token_without_oov", "known_token"))
+    return [
+        (name, count, corpus[f"bits_{per}"], corpus[f"perplexity_{per}"], _ends((intervals or {}).get(unit)))
+        for name, count, per, unit in found
+    ]
+
+
+def _ends(interval: dict[str, Any] | None) -> str:
+    return "" if interval is None else interval_text(interval, digits=4)
 
 
 def _documents(summary: dict[str, Any]) -> Table:
@@ -101,9 +113,12 @@ def print_comparison(console: Console, comparison: dict[str, Any]) -> None:
 def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """What is compared: its name, A, B, and B − A."""
     a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
-    shown = signed_bits(difference["bits_per_byte"], difference["low"], difference["high"])
-    if difference["bits_per_byte"] is not None and difference["low"] is None:
-        shown += " (too little text)"
+    shown = signed_bits(difference["bits_per_byte"])
+    if difference["low"] is not None:
+        about = "about " if difference["approximate"] else ""
+        shown += f" ({about}{difference['low']:+.4f} to {difference['high']:+.4f})"
+    elif difference["note"]:
+        shown += f" ({difference['note']})"
     by_choice = ("perplexity_per_word", "perplexity_per_token")
     tokens_a, tokens_b = (f"{side['tokens']:,}" if side["tokens"] is not None else "—" for side in (a, b))
     return [

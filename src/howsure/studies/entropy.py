@@ -41,6 +41,7 @@ from howsure.models.words import is_space
 from howsure.runs import Progress
 from howsure.storage.unpacking import unpacked
 from howsure.studies.perplexity import prepare_all, read_through
+from howsure.studies.perplexity.sums import Sums, counted
 
 Symbols = Literal["words", "characters", "bytes"]
 SYMBOLS: tuple[Symbols, ...] = ("words", "characters", "bytes")
@@ -185,13 +186,15 @@ class TextCrossEntropy:
     """What a text costs under a model, a symbol at a time, beside what the text itself shows.
 
     The differences are signed: below zero, the model needs fewer bits than the text's own figure. A distance is how
-    large a difference is, |H(p, m) − H(p)|.
+    large a difference is, |H(p, m) − H(p)|. Both sides count the same symbols; `counted` says what the model's bits
+    are for.
     """
 
     model: str
     cross_entropy_bits: float
     above_entropy_bits: float
     above_entropy_rate_bits: float | None
+    counted: str | None = None
 
     @property
     def perplexity(self) -> float:
@@ -207,7 +210,8 @@ class TextCrossEntropy:
             "distance_bits": abs(self.above_entropy_bits),
             "distance_from_rate_bits": None if rate is None else abs(rate),
         }
-        return {"model": self.model, **{key: _finite(value) for key, value in figures.items()}}
+        finite = {key: _finite(value) for key, value in figures.items()}
+        return {"model": self.model, **finite, "counted": self.counted}
 
 
 @dataclass(frozen=True)
@@ -304,15 +308,37 @@ def entropy_of_text(texts: Sequence[Text], symbols: Symbols = "words", longest_b
 def against_model(
     found: TextEntropy, names: Sequence[str], model: str, progress: Progress | None = None, **options: Any
 ) -> TextEntropy:
-    """The same texts read by a model, as `howsure perplexity` reads them; `options` are `prepare_all`'s."""
+    """The same texts read by a model, as `howsure perplexity` reads them; `options` are `prepare_all`'s.
+
+    Which of the model's tokens count is `perplexity.sums.counted`'s to say: per word those of words, as on the side of
+    the text; per character and byte all of them, since the text's line ends are symbols too.
+    """
     (prepared,) = prepare_all(names, [model], **options)
     sums = read_through(prepared, progress)
-    total_nats = math.inf if sums["impossible"].sum() else float(sums["nats"].sum())
-    return replace(found, against=cross_entropy_of_text(found, model, total_nats, found.symbol_count))
+    part = counted(sums, "words" if found.symbols == "words" else "bytes")
+    assert part is not None
+    total_nats = math.inf if part.impossible else max(part.nats, 0.0)
+    against = cross_entropy_of_text(found, model, total_nats, found.symbol_count)
+    return replace(found, against=replace(against, counted=_what_counts(found.symbols, sums, part.impossible)))
+
+
+def _what_counts(symbols: Symbols, sums: Sums, impossible: int) -> str:
+    """What the model's bits are for, and what makes them too few or infinite."""
+    if symbols != "words":
+        told = ["the whole text, with </s> for the end of each line" if "ends" in sums else "the whole text"]
+    elif "ends" in sums:
+        told = [f"words only, without the {int(sums['ends'].sum()):,} ends of sentences (</s>)"]
+    else:
+        told = ["the whole text, white space included, shared out over its words"]
+    if impossible:
+        told.append(f"{impossible:,} tokens have probability zero")
+    elif "unknown" in sums and (unknown := int(sums["unknown"].sum())):
+        told.append(f"{unknown:,} unknown words cost too little")
+    return "; ".join(told)
 
 
 def cross_entropy_of_text(found: TextEntropy, model: str, total_nats: float, symbol_count: int) -> TextCrossEntropy:
-    """A model's total −ln m(text), shared out over `symbol_count` symbols, against the text's own entropies.
+    """A model's total −ln m(symbols), shared out over `symbol_count` symbols, against the text's own entropies.
 
     The text's entropy is the plug-in's: that of the shares in this very text, which no model of single symbols beats.
     """

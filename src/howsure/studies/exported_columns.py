@@ -31,6 +31,7 @@ _MCQ: Final[dict[str, Any]] = {
         "choices": [_TEXT],
         "answer_index": _INT,
         "group": _TEXT,
+        "cluster": _TEXT,
         "image_path": _TEXT,
         "image_sha256": _TEXT,
         "predicted_index": _INT,
@@ -62,6 +63,9 @@ _BLOCKS: Final = {
     "unknown": [_INT],
     "unknown_nats": [_FLOAT],
     "unknown_impossible": [_INT],
+    "ends": [_INT],
+    "ends_nats": [_FLOAT],
+    "ends_impossible": [_INT],
 }
 _PERPLEXITY: Final[dict[str, Any]] = {
     "result": {"document": _TEXT, "part": _INT, "last": _BOOL, "blocks": _BLOCKS},

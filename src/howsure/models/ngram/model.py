@@ -216,6 +216,7 @@ class NgramModel(Model):
             byte_counts=byte_counts,
             word_starts=(ids != END_ID).astype(np.int64),
             unknown=ids == UNKNOWN_ID,
+            sentence_ends=ids == END_ID,
         )
 
 

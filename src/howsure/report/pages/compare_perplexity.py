@@ -1,4 +1,4 @@
-"""Two models on the same texts: bits per byte paired block by block, and document by document."""
+"""Two models on the same texts: bits per byte, paired document by document."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _plots(found: dict[str, Any]) -> list[Node]:
     plots = [
         around_zero(
             "All texts",
-            "The dot is B − A, the line its 95 % interval; left of the dashed line B needs fewer bits: it is better.",
+            f"The dot is B − A{_interval(difference)}; left of the dashed line B needs fewer bits: it is better.",
             _BITS,
             [whole],
             _signed,
@@ -53,6 +53,12 @@ def _plots(found: dict[str, Any]) -> list[Node]:
     if len(known) > 2:
         plots.append(_scatter(known))
     return plots
+
+
+def _interval(difference: dict[str, Any]) -> str:
+    if difference["low"] is not None:
+        return ", the line its 95 % interval over documents"
+    return f", {difference['note']}" if difference["note"] else ""
 
 
 def _left_out(documents: list[dict[str, Any]], known: list[dict[str, Any]]) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 from htpy import Element, Node
 
 from howsure.evidence import TokenLogprobs
-from howsure.measures import nats_to_bits
 from howsure.report.pages.columns import Column, key_of
 from howsure.report.pages.contract import Card, Picks, Section
 from howsure.report.pages.material import Material
@@ -20,7 +19,8 @@ from howsure.report.pages.plain import as_written
 from howsure.report.pages.tokens import legend, readable_shades_of, shaded
 from howsure.report.text import counted
 from howsure.runs import Sample
-from howsure.studies.perplexity.sums import perplexity_of
+from howsure.studies.perplexity.judge import figures
+from howsure.studies.perplexity.sums import joined
 
 COLUMNS = (
     Column("document", "document", "text"),
@@ -28,9 +28,11 @@ COLUMNS = (
     Column("bits_per_byte", "bits per byte", "number", help="The one figure by which any two models can be compared."),
     Column("bits_per_token", "bits per token", "number", help="What a token is, each model decides for itself."),
     Column("perplexity_per_word", "perplexity per word", "number", digits=1,
-           help="As hard as choosing among so many equally likely words each time."),
+           help="As hard as choosing among so many equally likely words each time; ends of sentences (</s>) do not "
+           "count."),
     Column("perplexity_per_token", "perplexity per token", "number", digits=1,
-           help="As hard as choosing among so many equally likely tokens each time."),
+           help="As hard as choosing among so many equally likely tokens each time, ends of sentences (</s>) among "
+           "them."),
     Column("tokens", "tokens", "number", digits=0),
     Column("words", "words", "number", digits=0),
     Column("bytes", "bytes", "number", digits=0),
@@ -39,6 +41,7 @@ COLUMNS = (
 )  # fmt: skip
 
 _COUNTS = ("tokens", "words", "bytes", "impossible")
+_FIGURES = ("bits_per_byte", "bits_per_token", "perplexity_per_token", "perplexity_per_word")
 _SAME_DOCUMENT = 2
 """Stretches of one document among those worth a look, where there are several documents."""
 _NOT_KEPT = "The text of this passage was not kept."
@@ -52,20 +55,8 @@ def row(sample: Sample) -> dict[str, Any]:
     blocks = result["blocks"]
     found |= {name: sum(blocks[name]) for name in _COUNTS}
     found |= {f"_{name}": tuple(blocks[name]) for name in ("nats", "bytes", "impossible")}
-    return found | {"_first": blocks["first"]} | _bits(found, sum(blocks["nats"]))
-
-
-def _bits(found: dict[str, Any], nats: float) -> dict[str, Any]:
-    if found["impossible"]:
-        return {}
-    bits: float = nats_to_bits(nats)
-    per = {unit: bits / found[f"{unit}s"] if found[f"{unit}s"] else None for unit in ("byte", "token", "word")}
-    return {
-        "bits_per_byte": per["byte"],
-        "bits_per_token": per["token"],
-        "perplexity_per_token": perplexity_of(per["token"]),
-        "perplexity_per_word": perplexity_of(per["word"]),
-    }
+    known = figures(joined([{**blocks, "first": 0}]))
+    return found | {"_first": blocks["first"]} | {name: known[name] for name in _FIGURES if known[name] is not None}
 
 
 def sections(material: Material) -> list[Section]:
@@ -190,7 +181,9 @@ def _figures(sample: Sample, begin: int | None) -> Element:
 def _shown(known: dict[str, Any], name: str, digits: int) -> str | None:
     if "bytes" not in known:
         return None
-    return "infinite: something had probability 0" if known["impossible"] else number(known.get(name), digits)
+    if name not in known and known["impossible"]:
+        return "infinite: something had probability 0"
+    return number(known.get(name), digits)
 
 
 def _tokens(sample: Sample) -> Section:

@@ -17,6 +17,7 @@ from howsure.report.pages.contract import Section
 from howsure.report.pages.named import Named, dots
 from howsure.report.pages.parts import number, table
 from howsure.report.pages.perplexity_blocks import Along, longest
+from howsure.report.perplexity import unit_rows
 from howsure.report.text import counted
 from howsure.studies.perplexity.sums import joined
 
@@ -27,7 +28,7 @@ _BITS = "bits per byte"
 
 
 def by_document(summary: dict[str, Any]) -> Section | None:
-    """Each document with its interval, the hardest first; nothing for a single one, which the figures above are of."""
+    """Documents, the hardest first; nothing for a single one, which the figures above are of."""
     listed = summary["documents"]
     if len(listed) < 2:
         return None
@@ -37,8 +38,7 @@ def by_document(summary: dict[str, Any]) -> Section | None:
     whole = None if corpus is None else corpus["bits_per_byte"]
     figure = dots(
         "Bits per byte by document",
-        "The dot is what a byte of the document took on average, the line its 95 % interval, where the document is "
-        "long enough for one; dashed: all documents together.",
+        "The dot is what a byte of the document took on average; dashed: all documents together.",
         Axis(_BITS, 0),
         rows,
         level=None if whole is None else (whole, "all"),
@@ -61,8 +61,7 @@ def _named(entry: dict[str, Any]) -> Named:
         return Named(name, None, note=str(entry["reason"]).replace("_", " "))
     if entry["bits_per_byte"] is None:
         return Named(name, None, note=f"{entry['impossible']:,} impossible")
-    ends = (entry["intervals_bits"] or {}).get("byte") or {}
-    return Named(name, entry["bits_per_byte"], ends.get("low"), ends.get("high"), f"{entry['bytes']:,} bytes")
+    return Named(name, entry["bits_per_byte"], note=f"{entry['bytes']:,} bytes")
 
 
 def short_name(document: str) -> str:
@@ -163,26 +162,18 @@ def by_unit(summary: dict[str, Any]) -> Section | None:
     corpus = summary["corpus"]
     if corpus is None:
         return None
-    intervals = summary["intervals_bits"] or {}
-    rows = [_unit(corpus, intervals, unit) for unit in ("token", "word", "byte")]
-    if corpus["oov"] is not None:
-        rows.append(_known(corpus))
-    return Section(
-        "Per token, per word, per byte",
+    intervals = summary["intervals_bits"]
+    lead = (
         "Bits are what one of them takes on average; perplexity is 2 to that power: as hard as choosing among so many "
-        "equally likely ones each time. What a token is, each model decides for itself, so compare models per byte.",
-        table(["all texts", "count", "bits", "95 % interval", "perplexity"], rows, numeric=(1, 2, 3, 4)),
+        "equally likely ones each time. What a token is, each model decides for itself, so compare models per byte."
     )
-
-
-def _unit(corpus: dict[str, Any], intervals: dict[str, Any], unit: str) -> tuple[Any, ...]:
-    ends = intervals.get(unit)
-    missing = "—" if corpus["impossible"] else "too little text"
-    shown = missing if ends is None else f"{ends['low']:.4f} to {ends['high']:.4f}"
-    bits, perplexity = (number(corpus[f"{name}_per_{unit}"], 4) for name in ("bits", "perplexity"))
-    return f"per {unit}", corpus[f"{unit}s"], bits, shown, perplexity
-
-
-def _known(corpus: dict[str, Any]) -> tuple[Any, ...]:
-    bits, perplexity = (number(corpus[f"{name}_per_token_without_oov"], 4) for name in ("bits", "perplexity"))
-    return "per known token", corpus["tokens"] - corpus["oov"], bits, "", perplexity
+    if ends := corpus.get("sentence_ends"):
+        lead += f" The {counted(ends, 'sentence end')} (</s>) count per token and per byte, not per word."
+    if missing := summary.get("intervals_missing"):
+        lead += f" These figures are {missing}."
+    rows = [
+        (name, count, number(bits, 4), number(perplexity, 4), *((interval or "—",) if intervals else ()))
+        for name, count, bits, perplexity, interval in unit_rows(corpus, intervals)
+    ]
+    headers = ["all texts", "count", "bits", "perplexity", *(["bits, 95 % interval"] if intervals else [])]
+    return Section("Per token, per word, per byte", lead, table(headers, rows, numeric=range(1, len(headers))))

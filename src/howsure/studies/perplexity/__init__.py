@@ -4,7 +4,7 @@ Question   how surprising is a text to a model, over all of it and document by d
 Data       files, folders, JSON lines with `text`, standard input; any length
 Asks       `read`: the probability of every token given those before it, in overlapping windows where it must be
 Measure    cross-entropy −(1/n) log₂ m(w₁ … w_n) in bits per token, word and byte; perplexity = 2 to that power
-Comes out  figures for each document and all of them with block-bootstrap intervals; two models compared per byte
+Comes out  figures for each document, and for all of them with intervals over documents; two models compared per byte
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def perplexity(
     """Read every text with a model and write a run folder; the same call takes up a stopped run.
 
     `texts` are paths of files and folders. With `model_b` both models read, one after the other, into `<out>/a` and
-    `<out>/b`, and a `Pair` with their comparison per byte comes back. `engine` is who does the work: this
+    `<out>/b`, and a `Pair` with their comparison per byte comes back. `seed` is kept in the run's manifest, and nothing
+    depends on it. `engine` is who does the work: this
     process, or `"ray"` or a `RayEngine`. `model_options` (see `ModelOptions`) are for
     models given by name; one given as an object stays loaded.
     """

@@ -1,7 +1,7 @@
 """Two models on the same texts, compared per byte.
 
 Tokens are the model's own, and a model with a closed vocabulary gets unknown words cheaply; bytes are the same for
-all. The comparison is paired, block by block.
+all. The comparison is paired, document by document.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from howsure.errors import InputError
-from howsure.measures import bootstrap_ratio, nats_to_bits
+from howsure.measures import nats_to_bits, ratio_interval
 from howsure.runs import Run
-from howsure.studies.perplexity.judge import LEAST_DRAWN, LEVEL, Row, document_rows, drawn_units, figures
+from howsure.studies.perplexity.judge import ALL_ALIKE, Row, document_rows, figures, in_bits, of_these_only
 from howsure.studies.perplexity.sums import Sums, together
+from howsure.studies.sureness import LEVEL, ends
 
 STUDY = "perplexity"
-_SIDE = ("tokens", "words", "bytes", "oov", "bits_per_byte", "perplexity_per_word", "perplexity_per_token")
+_SIDE = (
+    "tokens", "words", "bytes", "oov", "sentence_ends", "bits_per_byte", "perplexity_per_word", "perplexity_per_token",
+)  # fmt: skip
 
 
 class Side(NamedTuple):
@@ -38,7 +39,10 @@ def read_side(run: Run) -> Side:
 
 
 def compare(run_a: Run, run_b: Run, *, seed: int = 0) -> dict[str, Any]:
-    """`a` and `b` (the figures of each over the documents that both read), `difference` (B − A) and `notes`."""
+    """`a` and `b` (the figures of each over the documents that both read), `difference` (B − A) and `notes`.
+
+    Nothing is drawn by chance here; `seed` is what the comparisons of all studies take.
+    """
     a, b = read_side(run_a), read_side(run_b)
     first, second = (side.run.manifest.identity.data.get("fingerprint") for side in (a, b))
     if first != second:
@@ -49,7 +53,7 @@ def compare(run_a: Run, run_b: Run, *, seed: int = 0) -> dict[str, Any]:
         "study": STUDY,
         "a": _about(a, found_a),
         "b": _about(b, found_b),
-        "difference": _difference(pairs, seed),
+        "difference": _difference(pairs),
         "documents": [_document(x, y) for x, y in pairs],
         "notes": _notes(a, b, {"A": found_a, "B": found_b}, len(pairs)),
     }
@@ -68,32 +72,23 @@ def _about(side: Side, found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _difference(pairs: Sequence[tuple[Row, Row]], seed: int) -> dict[str, Any]:
-    """Bits per byte of B less those of A, with the share of documents on which B needs fewer."""
-    sums = [_paired(x["blocks"], y["blocks"]) for x, y in pairs]
-    found: dict[str, Any] = {"bits_per_byte": None, "low": None, "high": None, "level": LEVEL, "method": None}
+def _difference(pairs: Sequence[tuple[Row, Row]]) -> dict[str, Any]:
+    """Bits per byte of B less those of A, with the number of documents for which B needs fewer.
+
+    The interval is that of Σ (nats of B − nats of A) / Σ bytes over documents; none below five of them.
+    """
+    found: dict[str, Any] = {"bits_per_byte": None, **ends(None), "note": None}
     found |= {"documents": len(pairs), "documents_b_needs_less": None}
-    if not sums or any(one["impossible"].sum() for one in sums):
+    if not pairs or any(row["blocks"]["impossible"].any() for pair in pairs for row in pair):
         return found
-    drawn, how = drawn_units(sums)
-    found["bits_per_byte"] = float(nats_to_bits(drawn["nats"].sum() / drawn["bytes"].sum()))
-    found["documents_b_needs_less"] = sum(bool(one["nats"].sum() < 0) for one in sums)
-    if len(drawn["nats"]) >= LEAST_DRAWN:
-        interval = bootstrap_ratio(drawn["nats"], drawn["bytes"], level=LEVEL, seed=seed)
-        if interval is not None:
-            found["low"], found["high"] = (float(nats_to_bits(end)) for end in (interval.low, interval.high))
-            found["method"] = f"{interval.method} of {how}, paired"
-    return found
-
-
-def _paired(a: Sums, b: Sums) -> Sums:
-    """B − A block by block; both cut a document into the same bytes, and a token counts where it begins."""
-    length = max(len(a["nats"]), len(b["nats"]))
-    wide = [{name: np.pad(values, (0, length - len(values))) for name, values in side.items()} for side in (a, b)]
-    return {
-        "nats": wide[1]["nats"] - wide[0]["nats"],
-        "bytes": wide[0]["bytes"],
-        "impossible": wide[0]["impossible"] + wide[1]["impossible"],
+    more = [float(b["blocks"]["nats"].sum() - a["blocks"]["nats"].sum()) for a, b in pairs]
+    size = [float(a["blocks"]["bytes"].sum()) for a, _ in pairs]
+    interval = ratio_interval(more, size, level=LEVEL)
+    return found | {
+        "bits_per_byte": nats_to_bits(sum(more) / sum(size)),
+        **ends(None if interval is None else in_bits(interval)),
+        "note": None if interval is not None else of_these_only(len(pairs)) or ALL_ALIKE,
+        "documents_b_needs_less": sum(nats < 0 for nats in more),
     }
 
 
@@ -123,6 +118,9 @@ def _notes(a: Side, b: Side, figures_of: dict[str, dict[str, Any]], paired: int)
             found.append(
                 f"{name} gives {one['impossible']:,} tokens probability zero, so that no difference can be given"
             )
+    if paired and (figures_of["A"]["sentence_ends"] is None) != (figures_of["B"]["sentence_ends"] is None):
+        words, texts = ("A", "B") if figures_of["B"]["sentence_ends"] is None else ("B", "A")
+        found.append(f"perplexity per word is of words only in {words}, and pays for line ends too in {texts}")
     return found
 
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-import numpy as np
-
-from howsure.measures import Interval, bootstrap_ratios, nats_to_bits
+from howsure.measures import Interval, ratio_interval
+from howsure.measures.intervals import LEAST_UNITS
 from howsure.runs import Sample
-from howsure.studies.perplexity.sums import Sums, bits_per, joined, known_only, perplexity_of, together, whole
+from howsure.studies.perplexity.sums import Counted, Sums, bits_per, counted, joined, perplexity_of, together
 from howsure.studies.summary import Coverage, Figure, summary
+from howsure.studies.sureness import LEVEL, ends
 
 UNITS = {"token": "tokens", "word": "words", "byte": "bytes"}
-LEVEL = 0.95
-LEAST_DRAWN = 8
-"""Fewer blocks than this say too little about their spread."""
+KNOWN = {"known_token": "known_tokens"}
+HEADLINE = (
+    ("bits per byte", "bits_per_byte", "byte"),
+    ("perplexity per word", "perplexity_per_word", "word"),
+    ("perplexity per token", "perplexity_per_token", "token"),
+    ("perplexity per token, without OOVs", "perplexity_per_token_without_oov", "known_token"),
+)
+"""What a figure is called, the field of `corpus` that holds it, and whose interval it has."""
 
-ENOUGH_DOCUMENTS = 20
-"""From so many on, documents are drawn whole; among fewer, blocks of them."""
-
+ALL_ALIKE = "no interval: the documents are all alike"
 MOST_LISTED = 1000
 
 Row = dict[str, Any]
@@ -50,15 +54,16 @@ def _document(parts: Sequence[Sample]) -> Row:
 def figures(sums: Sums) -> dict[str, Any]:
     """Counts, cross-entropies and perplexities of some blocks; what is infinite is None, and `impossible` says why."""
     found: dict[str, Any] = {name: int(sums[name].sum()) for name in UNITS.values()}
-    found |= {"impossible": int(sums["impossible"].sum()), "nll_nats": None, "oov": None}
+    found |= {"impossible": int(sums["impossible"].sum()), "nll_nats": None}
     if not found["impossible"]:
         found["nll_nats"] = float(sums["nats"].sum())
+    for name, kind in (("oov", "unknown"), ("sentence_ends", "ends")):
+        found[name] = int(sums[kind].sum()) if kind in sums else None
     for name, unit in UNITS.items():
         bits = bits_per(sums, unit)
         found |= {f"bits_per_{name}": _finite(bits), f"perplexity_per_{name}": _finite(perplexity_of(bits))}
-    if (known := known_only(sums)) is not None:
-        bits = bits_per(known, "tokens")
-        found["oov"] = int(sums["unknown"].sum())
+    if found["oov"] is not None:
+        bits = bits_per(sums, "known_tokens")
         found |= {
             "bits_per_token_without_oov": _finite(bits),
             "perplexity_per_token_without_oov": _finite(perplexity_of(bits)),
@@ -66,46 +71,56 @@ def figures(sums: Sums) -> dict[str, Any]:
     return found
 
 
-def intervals(sums: Sums, how: str, seed: int) -> dict[str, Any] | None:
-    """Bootstrap intervals of the cross-entropies in bits; None where there is too little to draw from."""
-    if len(sums["nats"]) < LEAST_DRAWN or sums["impossible"].sum():
-        return None
-    found = {}
-    drawn = bootstrap_ratios(sums["nats"], [sums[unit] for unit in UNITS.values()], level=LEVEL, seed=seed)
-    for name, interval in zip(UNITS, drawn, strict=True):
-        if interval is not None:
-            low, high = (float(nats_to_bits(end)) for end in (interval.low, interval.high))
-            found[name] = {"low": low, "high": high, "level": LEVEL, "method": f"{interval.method} of {how}"}
-    return found or None
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 # -- all of them --------------------------------------------------------------------------------------------------
 
 
-def judge(rows: Sequence[Row], *, skipped: Mapping[str, int], seed: int) -> dict[str, Any]:
+def judge(rows: Sequence[Row], *, skipped: Mapping[str, int]) -> dict[str, Any]:
     """The summary of a run."""
-    scored = [row for row in rows if row["reason"] is None]
-    sums = together([row["blocks"] for row in scored])
-    corpus = figures(sums) if scored else None
-    drawn, how = drawn_units([row["blocks"] for row in scored])
-    found = intervals(drawn, how, seed) if scored else None
+    documents = [row["blocks"] for row in rows if row["reason"] is None]
+    corpus = figures(together(documents)) if documents else None
+    intervals = {name: bits_interval(documents, unit) for name, unit in (UNITS | KNOWN).items()}
     return summary(
         "perplexity",
         coverage(rows, skipped),
-        _headline(corpus, found),
+        _headline(documents, corpus, intervals),
         _notes(corpus),
         corpus=corpus,
-        intervals_bits=found,
-        documents=[_listed(row, seed) for row in rows[:MOST_LISTED]],
+        intervals_bits={name: ends(interval) for name, interval in intervals.items() if interval is not None} or None,
+        intervals_missing=of_these_only(len(documents)),
+        documents=[_listed(row) for row in rows[:MOST_LISTED]],
         documents_left_out=max(len(rows) - MOST_LISTED, 0),
     )
 
 
-def drawn_units(documents: Sequence[Sums]) -> tuple[Sums, str]:
-    """What the bootstrap draws over several documents: documents where they are many, blocks where they are few."""
-    if len(documents) >= ENOUGH_DOCUMENTS:
-        return together([whole(sums) for sums in documents]), "documents"
-    return together(documents), "blocks of text"
+def bits_interval(documents: Sequence[Sums], unit: str) -> Interval | None:
+    """Of the bits per token, word or byte, over documents: what stands in one of them hangs together.
+
+    None for fewer than five documents, for documents that are all alike, and where something is impossible.
+    """
+    parts = [part for sums in documents if (part := counted(sums, unit)) is not None]
+    if any(part.impossible for part in parts):
+        return None
+    nats = ratio_interval([part.nats for part in parts], [part.units for part in parts], level=LEVEL)
+    if nats is None:
+        return None
+    bits = in_bits(nats)
+    return replace(bits, low=max(bits.low, 0.0))  # as few as no surprise at all
+
+
+def in_bits(nats: Interval) -> Interval:
+    return nats.scaled(1.0 / math.log(2.0))
+
+
+def of_these_only(documents: int) -> str | None:
+    """What the figures of so few documents are, and how many an interval takes; None where there are enough."""
+    if not 0 < documents < LEAST_UNITS:
+        return None
+    which = "this text" if documents == 1 else f"these {documents} texts"
+    return f"of {which} only; an interval takes {LEAST_UNITS} documents"
 
 
 def coverage(rows: Sequence[Row], skipped: Mapping[str, int]) -> Coverage:
@@ -115,39 +130,54 @@ def coverage(rows: Sequence[Row], skipped: Mapping[str, int]) -> Coverage:
     return Coverage(scored + sum(reasons.values()), scored, dict(sorted(reasons.items())))
 
 
-def _listed(row: Row, seed: int) -> Row:
+def _listed(row: Row) -> Row:
     if row["reason"] is not None:
         return {"document": row["document"], "reason": row["reason"], "detail": row["detail"]}
-    found = intervals(row["blocks"], "blocks of text", seed)
-    return {"document": row["document"], "reason": None, **figures(row["blocks"]), "intervals_bits": found}
+    return {"document": row["document"], "reason": None, **figures(row["blocks"])}
 
 
-def _headline(corpus: dict[str, Any] | None, found: dict[str, Any] | None) -> list[Figure]:
+def _headline(
+    documents: Sequence[Sums], corpus: dict[str, Any] | None, intervals: Mapping[str, Interval | None]
+) -> list[Figure]:
     if corpus is None:
         return [Figure("bits per byte", None, "bits")]
-    wanted = [_bits_figure(corpus, found), _perplexity_figure(corpus, found, "word")]
-    wanted.append(_perplexity_figure(corpus, found, "token"))
-    if corpus["oov"] is not None:
-        value = corpus["perplexity_per_token_without_oov"]
-        wanted.append(Figure("perplexity per token, without OOVs", value, ""))
-    return wanted
+    all_of_them = together(documents)
+    found = []
+    for name, field, unit in HEADLINE:
+        part = counted(all_of_them, (UNITS | KNOWN)[unit])
+        if part is None:
+            continue
+        in_bits = field.startswith("bits")
+        interval = intervals[unit] if in_bits else _of_perplexity(intervals[unit])
+        notes = []
+        if corpus[field] is None:
+            notes.append(_why_missing(part))
+        elif interval is None:
+            notes.append(of_these_only(len(documents)) or _why_no_interval(intervals[unit]))
+        if corpus[field] is not None and corpus["oov"] and unit in ("byte", "word"):
+            notes.append(f"too low: {corpus['oov']:,} unknown word{'s' if corpus['oov'] > 1 else ''}")
+        found.append(Figure.of(name, corpus[field], "bits" if in_bits else "", interval, "; ".join(notes) or None))
+    return found
 
 
-def _bits_figure(corpus: dict[str, Any], found: dict[str, Any] | None) -> Figure:
-    return Figure.of("bits per byte", corpus["bits_per_byte"], "bits", _interval(found, "byte"))
+def _of_perplexity(bits: Interval | None) -> Interval | None:
+    """2 to the power of both ends; None where that is beyond floating point."""
+    if bits is None or bits.high >= 1024:
+        return None
+    return replace(bits, low=2.0**bits.low, high=2.0**bits.high)
 
 
-def _perplexity_figure(corpus: dict[str, Any], found: dict[str, Any] | None, unit: str) -> Figure:
-    bits = _interval(found, unit)
-    ends = None if bits is None else [perplexity_of(end) for end in (bits.low, bits.high)]
-    interval = None
-    if bits is not None and ends is not None and None not in ends and np.isfinite(ends).all():  # type: ignore[arg-type]
-        interval = Interval(ends[0], ends[1], bits.level, bits.method)  # type: ignore[arg-type]
-    return Figure.of(f"perplexity per {unit}", corpus[f"perplexity_per_{unit}"], "", interval)
+def _why_missing(part: Counted) -> str:
+    if not part.units:
+        return "there are none"
+    if part.impossible:
+        return f"infinite: {part.impossible:,} token{'s' if part.impossible > 1 else ''} of probability zero"
+    return "beyond floating point"
 
 
-def _interval(found: dict[str, Any] | None, unit: str) -> Interval | None:
-    return None if found is None or unit not in found else Interval(**found[unit])
+def _why_no_interval(bits: Interval | None) -> str:
+    """Of a perplexity over enough documents."""
+    return ALL_ALIKE if bits is None else "no interval: its end is beyond floating point"
 
 
 def _notes(corpus: dict[str, Any] | None) -> list[str]:
@@ -159,13 +189,9 @@ def _notes(corpus: dict[str, Any] | None) -> list[str]:
             f"{corpus['impossible']:,} of {corpus['tokens']:,} tokens have probability zero under this model, so its "
             "perplexity is infinite and left empty; a smoothed model gives everything some probability"
         )
-    if corpus["oov"]:
+    elif corpus["oov"]:
         found.append(
             f"{corpus['oov']:,} of {corpus['tokens']:,} tokens are words that the model does not know. It prices "
             "them all as <unk>, however they are spelled, so that its bits per word and per byte are too few"
         )
     return found
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

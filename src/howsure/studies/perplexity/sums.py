@@ -1,15 +1,14 @@
 """What is kept of a text that was read: sums over blocks of it, never one number a token.
 
-A document is divided into at most 64 blocks of equal bytes, at least 256 each. Where they lie depends on the text
-alone, so that two models can be compared block by block whatever their tokens are. Blocks, not tokens, are what the
-bootstrap draws: neighbouring tokens depend on each other, far less so neighbouring blocks.
+A document is divided into at most 64 blocks of equal bytes, at least 256 each, along which pages draw how the surprise
+changes. Where they lie depends on the text alone, whatever the tokens of a model are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,12 @@ MOST_BLOCKS = 64
 LEAST_BLOCK_BYTES = 256
 
 COUNTS = ("tokens", "words", "bytes", "impossible")
-UNKNOWN_COUNTS = ("unknown", "unknown_impossible")
-NATS = ("nats",)
-UNKNOWN_NATS = ("unknown_nats",)
-"""`nats` sums −ln p over the tokens whose probability is above zero; the others are counted as `impossible`.
-`unknown…` are the same for tokens outside of the vocabulary; a model that can spell every text has none of these."""
+KINDS = ("unknown", "ends")
+"""Kinds of tokens that are counted apart as well: outside of the vocabulary, and ends of sentences (`</s>`). A model
+that can spell every text has no such columns."""
+NATS = ("nats", *(f"{kind}_nats" for kind in KINDS))
+"""`nats` sums −ln p over the tokens whose probability is above zero; the others are counted as `impossible`."""
+COLUMNS = (*NATS, *COUNTS, *(name for kind in KINDS for name in (kind, f"{kind}_impossible")))
 
 Sums = dict[str, NDArray[np.float64]]
 
@@ -63,24 +63,21 @@ def _columns(stretch: Stretch) -> dict[str, NDArray[Any]]:
         "bytes": stretch.byte_counts,
         "impossible": ~possible,
     }
-    if stretch.unknown is None:
-        return columns
-    return columns | {
-        "unknown": stretch.unknown,
-        "unknown_nats": nats * stretch.unknown,
-        "unknown_impossible": stretch.unknown & ~possible,
-    }
+    for kind, marked in zip(KINDS, (stretch.unknown, stretch.sentence_ends), strict=True):
+        if marked is not None:
+            columns |= {kind: marked, f"{kind}_nats": nats * marked, f"{kind}_impossible": marked & ~possible}
+    return columns
 
 
 def _plain(name: str, sums: NDArray[Any]) -> list[Any]:
-    values: list[Any] = sums.tolist() if name in NATS + UNKNOWN_NATS else sums.astype(np.int64).tolist()
+    values: list[Any] = sums.tolist() if name in NATS else sums.astype(np.int64).tolist()
     return values
 
 
 def joined(parts: Iterable[Mapping[str, Any]]) -> Sums:
     """The blocks of a whole document, from its passages."""
     listed = list(parts)
-    names = [name for name in (*NATS, *COUNTS, *UNKNOWN_COUNTS, *UNKNOWN_NATS) if name in listed[0]]
+    names = [name for name in COLUMNS if all(name in part for part in listed)]
     count = max(part["first"] + len(part["nats"]) for part in listed)
     sums = {name: np.zeros(count) for name in names}
     for part in listed:
@@ -95,30 +92,53 @@ def together(documents: Sequence[Sums]) -> Sums:
     return {name: np.concatenate([sums[name] for sums in documents]) for name in documents[0]} if documents else {}
 
 
-def whole(sums: Sums) -> Sums:
-    """One row: the sum of all blocks."""
-    return {name: np.array([values.sum()]) for name, values in sums.items()}
+# -- which tokens a figure counts ----------------------------------------------------------------------------------
 
 
-def known_only(sums: Sums) -> Sums | None:
-    """The sums without unknown words; None for a model that has no such thing."""
-    if "unknown" not in sums:
-        return None
-    return {
-        "nats": sums["nats"] - sums["unknown_nats"],
-        "tokens": sums["tokens"] - sums["unknown"],
-        "impossible": sums["impossible"] - sums["unknown_impossible"],
-    }
+LEFT_OUT = {"words": "ends", "known_tokens": "unknown"}
+"""The kind of tokens that a figure per unit does not count."""
+
+
+class Counted(NamedTuple):
+    """What a figure is made of: nats of the tokens that it counts, how many of those are impossible, and of what it is
+    the share: tokens, words or bytes."""
+
+    nats: float
+    impossible: int
+    units: float
+
+    @property
+    def bits_per_unit(self) -> float | None:
+        """None where there is nothing to divide by, inf where something was impossible."""
+        if not self.units:
+            return None
+        return math.inf if self.impossible else float(nats_to_bits(self.nats)) / self.units
+
+
+def counted(sums: Sums, unit: str) -> Counted | None:
+    """The tokens that a figure per unit counts: this is decided here, for every figure alike.
+
+    tokens        all that the model predicts; of an n-gram model the words and each end of a sentence, `</s>`
+    bytes         the same, since the line ends are bytes of the text, and `</s>` is what is paid for them
+    words         words only: P(w₁ … w_N)^(−1/N) is over N words, and `</s>` is none of them. A model without such marks
+                  reads white space and line ends as part of the text, and they count
+    known_tokens  tokens without unknown words; None for a model that knows no such thing
+    """
+    total = {name: float(values.sum()) for name, values in sums.items()}
+    if unit == "known_tokens":
+        if "unknown" not in total:
+            return None
+        total["known_tokens"] = total["tokens"] - total["unknown"]
+    nats, impossible = total["nats"], total["impossible"]
+    if (kind := LEFT_OUT.get(unit)) in total:
+        nats, impossible = nats - total[f"{kind}_nats"], impossible - total[f"{kind}_impossible"]
+    return Counted(nats, int(impossible), total[unit])
 
 
 def bits_per(sums: Sums, unit: str) -> float | None:
     """Cross-entropy in bits per token, word or byte; None where there is none, inf where something was impossible."""
-    count = float(sums[unit].sum())
-    if not count:
-        return None
-    if sums["impossible"].sum():
-        return math.inf
-    return float(nats_to_bits(float(sums["nats"].sum()))) / count
+    found = counted(sums, unit)
+    return None if found is None else found.bits_per_unit
 
 
 def perplexity_of(bits: float | None) -> float | None:

@@ -11,7 +11,7 @@ from howsure.studies.perplexity import judge
 
 TABLE = "documents.csv"
 _COLUMNS = (
-    "document", "reason", "tokens", "words", "bytes", "oov", "impossible", "nll_nats",
+    "document", "reason", "tokens", "words", "bytes", "oov", "sentence_ends", "impossible", "nll_nats",
     "bits_per_token", "bits_per_word", "bits_per_byte",
     "perplexity_per_token", "perplexity_per_word", "perplexity_per_byte", "perplexity_per_token_without_oov",
 )  # fmt: skip

@@ -142,7 +142,7 @@ def carry_out(
             engine=doer,
         )
         rows = document_rows(writer.samples)
-        summary = judge(rows, skipped=texts.skipped, seed=seed)
+        summary = judge(rows, skipped=texts.skipped)
         write_table(writer.path, rows)
         writer.finish(summary)
     return Result(summary, rows, Run(out))
@@ -308,20 +308,22 @@ class _Reader:
 
 
 class ReadSoFar:
-    """How far reading is, in kilobytes, and the bits per byte until there."""
+    """How far reading is, in kilobytes, and the bits per byte until there: infinite from an impossible token on."""
 
     unit = " kB"
 
     def __init__(self) -> None:
-        self._bytes = self._nats = self._failed = 0
+        self._bytes = self._nats = self._impossible = self._failed = 0
 
     def add(self, samples: Sequence[Sample]) -> None:
         for sample in samples:
             if sample.failed:
                 self._failed += 1
                 continue
-            self._bytes += sum(sample.result["blocks"]["bytes"])
-            self._nats += sum(sample.result["blocks"]["nats"])
+            blocks = sample.result["blocks"]
+            self._bytes += sum(blocks["bytes"])
+            self._nats += sum(blocks["nats"])
+            self._impossible += sum(blocks["impossible"])
 
     @property
     def done(self) -> int:
@@ -329,5 +331,12 @@ class ReadSoFar:
 
     @property
     def text(self) -> str:
-        parts = [f"{nats_to_bits(self._nats) / self._bytes:.3f} bits per byte"] if self._bytes else []
+        parts = [self._bits] if self._bytes else []
         return ", ".join([*parts, *([f"{self._failed} failed"] if self._failed else [])])
+
+    @property
+    def _bits(self) -> str:
+        if self._impossible:
+            tokens = f"{self._impossible:,} token{'s' if self._impossible > 1 else ''}"
+            return f"infinite bits per byte ({tokens} of probability zero)"
+        return f"{nats_to_bits(self._nats) / self._bytes:.3f} bits per byte"
