@@ -9,15 +9,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import howsure
 from howsure.errors import InputError
 from howsure.evidence import TokenLogprobs
-from howsure.measures import smooth_ece, wilson_interval
+from howsure.measures import auroc_interval, count_interval, mean_interval, share_interval, smooth_ece
 from howsure.runs import Sample
 from howsure.studies.mcq.ask import to_sample
+from howsure.studies.mcq.columns import columns
 from howsure.studies.mcq.data import Item
 from howsure.studies.mcq.judge import judge
 from studies.on_paper import OnPaper, write
@@ -44,7 +46,7 @@ def test_calibration_by_hand() -> None:
     found = judge(FOUR)["calibration"]
     assert found["mean_confidence"] == pytest.approx(0.75)
     assert found["overconfidence"] == pytest.approx(0.25)
-    assert found["overconfidence_low"] < 0.25 < found["overconfidence_high"]
+    assert found["overconfidence_low"] is found["overconfidence_high"] is None, "four questions have no interval"
     assert found["ece_equal_width"] == pytest.approx(1.8 / 4)
     assert found["ece_equal_mass"] == pytest.approx(1.8 / 4)
     assert found["brier"] == pytest.approx(1.1 / 4)
@@ -88,13 +90,137 @@ def test_one_that_failed_stays_in_every_accuracy() -> None:
     assert summary["accuracy"] == pytest.approx(2 / 5)
     assert summary["accuracy_of_scored"] == pytest.approx(2 / 4)
     assert summary["total_count"] == 5
-    interval = wilson_interval(2, 5)
+    interval = count_interval(2, 5)
     assert interval is not None
     for entry in summary["normalisations"].values():
         assert (entry["correct_count"], entry["total_count"], entry["accuracy"]) == (2, 5, pytest.approx(2 / 5))
         assert (entry["low"], entry["high"], entry["known_count"]) == (interval.low, interval.high, 4)
     assert summary["coverage"]["text"] == "scored 4 of 5; 1 missing: 1 too long"
+    assert summary["headline"][0]["note"] == "1 missing count as not right: 50.0% of the 4 scored"
     assert summary["calibration"]["answers"] == summary["selective"]["answers"] == 4
+
+
+def test_bad_lines_stay_in_the_accuracy_and_the_other_figure_stands_beside_it() -> None:
+    """Two right of four, one failed, three lines that could not be read: 2 of 8, 2 of 5 and 2 of 4."""
+    summary = judge([*FOUR, failed(4)], skipped=3)
+    assert summary["accuracy"] == pytest.approx(2 / 8)
+    assert summary["accuracy_without_bad_lines"] == pytest.approx(2 / 5)
+    assert summary["accuracy_of_scored"] == pytest.approx(2 / 4)
+    assert (summary["correct_count"], summary["total_count"], summary["bad_line_count"]) == (2, 8, 3)
+    assert summary["coverage"]["text"] == "scored 4 of 8; 4 missing: 3 bad line, 1 too long"
+    interval = count_interval(2, 8)
+    assert interval is not None
+    accuracy = summary["headline"][0]
+    assert (accuracy["value"], accuracy["low"], accuracy["high"]) == (2 / 8, interval.low, interval.high)
+    assert accuracy["note"] == "4 missing count as not right: 50.0% of the 4 scored"
+    for entry in summary["normalisations"].values():
+        assert (entry["correct_count"], entry["total_count"], entry["low"]) == (2, 8, interval.low)
+    assert summary["notes"][0] == (
+        "accuracy counts the 3 bad lines of the data as not right; without them it is 40.0% of 5. No other figure and "
+        "no group has them"
+    )
+    clean = judge(FOUR)
+    assert clean["accuracy"] == clean["accuracy_without_bad_lines"] == clean["accuracy_of_scored"]
+
+
+# -- what hangs together --------------------------------------------------------------------------------------------
+
+
+def linked(index: int, right: bool, image: str | None = None, cluster: str | None = None, **more: Any) -> Sample:
+    made = sample(index, 0.55 + 0.4 * (index % 10) / 10, right, **more)
+    labels = {name: value for name, value in (("image_sha256", image), ("cluster", cluster)) if value is not None}
+    return msgspec.structs.replace(made, result=made.result | labels)
+
+
+@pytest.mark.parametrize("label", ["image", "cluster"])
+def test_copies_of_a_question_do_not_shrink_an_interval(label: str) -> None:
+    """Twenty images (or passages), each all right or all wrong: five questions about one say no more than one."""
+    once = [linked(i, i % 3 > 0) for i in range(20)]
+    copied = [linked(5 * i + j, i % 3 > 0, **{label: f"{i}"}) for i in range(20) for j in range(5)]
+    alone = [linked(row.index, bool(row.result["correct"])) for row in copied]
+    found = [judge(rows) for rows in (once, copied, alone)]
+    widths = [one["headline"][0]["high"] - one["headline"][0]["low"] for one in found]
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)
+    assert widths[1] > 1.8 * widths[2]
+    assert [one["unit_count"] for one in found] == [20, 20, 100]
+    assert found[1]["notes"] == [
+        f"questions that share {'an image' if label == 'image' else 'a cluster'} hang together: intervals take these "
+        "100 questions as 20 independent units"
+    ]
+    assert found[2]["notes"] == []
+
+
+def test_every_interval_is_over_the_units() -> None:
+    rng = np.random.default_rng(3)
+    passage = np.arange(60) // 4
+    rows = [linked(i, bool(rng.random() < 0.6), cluster=f"p{passage[i]}", group="ab"[i % 2]) for i in range(60)]
+    found, confidence = judge(rows), np.array([row.result["confidence"] for row in rows])
+    right = np.array([row.result["correct"] for row in rows])
+    margins = [row.result["margin"] for row in rows]
+    expected = {
+        "accuracy": share_interval(right, clusters=passage),
+        "mean margin": mean_interval(margins, clusters=passage),
+    }
+    for figure in found["headline"]:
+        interval = expected[figure["name"]]
+        assert interval is not None
+        assert (figure["low"], figure["high"], figure["method"]) == (interval.low, interval.high, interval.method)
+        assert "15 clusters" in figure["method"]
+    area = auroc_interval(confidence, right, clusters=passage)
+    assert area is not None
+    assert (found["selective"]["auroc_low"], found["selective"]["auroc_high"]) == (area.low, area.high)
+    assert found["calibration"]["overconfidence_method"].endswith(
+        "as " + found["headline"][0]["method"].split("as ")[1]
+    )
+    of_a = share_interval(right[::2], clusters=passage[::2])
+    assert of_a is not None
+    assert (found["groups"][0]["low"], found["groups"][0]["unit_count"]) == (of_a.low, 15)
+
+
+def test_an_image_and_a_cluster_join_what_they_share() -> None:
+    """0 and 1 share an image, 1 and 2 a passage: one unit. 3 has neither, 4 and 5 share a passage."""
+    rows = [
+        linked(0, True, image="a"),
+        linked(1, True, image="a", cluster="p"),
+        linked(2, False, cluster="p"),
+        linked(3, True),
+        linked(4, True, image="b", cluster="q"),
+        linked(5, False, image="c", cluster="q"),
+    ]
+    assert columns(rows).unit.tolist() == [0, 0, 0, 1, 2, 2]
+    found = judge(rows)
+    assert found["unit_count"] == 3
+    assert found["headline"][0]["low"] is None
+    assert found["headline"][0]["note"] == "no interval: 3 independent units, and it takes at least 5"
+    assert found["notes"] == [
+        "questions that share an image or a cluster hang together: intervals take these 6 questions as 3 independent "
+        "units",
+        "2 of 6 questions have no cluster, and count as independent of the others",
+    ]
+
+
+# -- no interval without width, and none from too little ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_all_alike_is_no_certainty(right: bool) -> None:
+    found = judge([sample(i, 0.8, right) for i in range(12)])
+    accuracy, margin = found["headline"]
+    assert accuracy["high"] - accuracy["low"] > 0.2
+    assert (margin["low"], margin["note"]) == (None, "no interval: all are alike")
+    assert found["calibration"]["overconfidence_high"] - found["calibration"]["overconfidence_low"] > 0.2
+    assert found["selective"]["auroc_low"] is None
+
+
+def test_fewer_than_five_questions_have_no_interval_and_say_how_many_it_takes() -> None:
+    found = judge(FOUR)
+    for figure in found["headline"]:
+        assert (figure["low"], figure["note"]) == (None, "no interval: 4 questions, and it takes at least 5")
+    rows = [sample(i, 0.6 + i / 50, i % 2 == 0, "big" if i < 6 else "small") for i in range(9)]
+    grouped = judge(rows)
+    assert [entry["low"] is None for entry in grouped["groups"]] == [False, True]
+    assert grouped["notes"] == ["no interval for 1 of 2 groups: it takes at least 5 questions"]
+    assert grouped["headline"][0]["approximate"] is True, "nine questions"
 
 
 def test_groups_by_hand() -> None:

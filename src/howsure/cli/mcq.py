@@ -53,11 +53,21 @@ def mcq(
             help="Folder that image paths begin at. Default: that of DATA, then the working directory.",
         ),
     ] = None,
-    max_samples: Annotated[int | None, typer.Option(help="Only the first so many questions.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="A field of the data, such as passage: questions with the same value in it hang together and are one "
+            "unit in all intervals, as those about one image always are.",
+        ),
+    ] = None,
+    max_samples: Annotated[int | None, typer.Option(help="Score at most this many questions.")] = None,
     batch_size: Annotated[
         int | None, typer.Option(help="At most so many questions together. Default: as many as the token budget holds.")
     ] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count bad lines and go on without them.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Skip bad lines; accuracy counts them as not right.")
+    ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Do the samples again that failed in this run folder.")
     ] = False,
@@ -101,6 +111,7 @@ def mcq(
         chat=chat,
         pmi=pmi,
         image_root=image_root,
+        cluster=cluster,
         max_samples=max_samples,
         batch_size=batch_size,
         skip_bad=skip_bad,

@@ -47,20 +47,28 @@ def _rows(
     difference, paired = comparison["difference"][field], comparison["difference"][f"paired_{name}"]
     if paired is None:
         return [(words, shown(a), shown(b), signed(difference))]
-    interval = signed(paired["mean_difference"], paired["low"], paired["high"])
+    interval = signed_with_interval(paired["mean_difference"], paired, signed)
     if difference is not None and math.isclose(difference, paired["mean_difference"], abs_tol=1e-9):
         return [(words, shown(a), shown(b), interval)]
     both = (f"  of {paired['items']} in both", shown(paired["mean_a"]), shown(paired["mean_b"]), interval)
     return [(words, shown(a), shown(b), signed(difference)), both]
 
 
+def signed_with_interval(difference: float | None, paired: dict[str, Any], signed: Callable[..., str]) -> str:
+    """`+10.0 points (about +2.0 to +18.0)`: a paired difference by its own words, and whether its ends are rough."""
+    shown = signed(difference, paired["low"], paired["high"])
+    return shown.replace("(", "(about ", 1) if paired.get("approximate") else shown
+
+
 def mcnemar_in_words(difference: dict[str, Any]) -> str:
-    """McNemar's exact test, and what it means."""
+    """McNemar's exact test, and what it means; questions that hang together are not as many questions."""
     test = difference["mcnemar"]
     only_a, only_b, p = test["only_a_correct"], test["only_b_correct"], test["p_value"]
     if not only_a + only_b:
         return "no answer turned from right to wrong or back"
     verdict = "more than chance explains, at the 5 % level" if p < 0.05 else "chance alone could do this"
+    if p < 0.05 and difference["paired_unit_count"] < difference["paired_count"]:
+        verdict += ", were all questions independent"
     turned = f"{counted(only_b, 'answer')} turned right and {only_a} turned wrong"
     return f"{turned}; McNemar's exact p = {_p_value(p)}: {verdict}"
 

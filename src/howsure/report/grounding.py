@@ -11,10 +11,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from howsure.report.mcq import auroc_in_words, confidence_in_words, ece_in_words
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
-from howsure.report.text import counted, percent, printable, shortened, value_with_interval
+from howsure.report.text import counted, interval_text, percent, printable, shortened, value_with_interval
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.judging.knows import DISTANCES
+from howsure.studies.grounding.judging.knows import CALIBRATED, DISTANCES
 from howsure.studies.grounding.output.exports import OUT, RESULTS_TEXT, safe_name
 from howsure.studies.grounding.output.overlay import surely_wrong_samples, worst_samples
 from howsure.studies.pictures import FOLDER as PICTURES
@@ -73,7 +74,7 @@ def _name(value: str | None) -> Text:
 
 
 def _accuracy(row: dict[str, Any]) -> str:
-    return value_with_interval({"value": row["accuracy"], "unit": "share", "low": row["low"], "high": row["high"]})
+    return value_with_interval({"unit": "share", "note": None, **row, "value": row["accuracy"]})
 
 
 def _distances(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -91,37 +92,43 @@ def _distance(value: float | None) -> str:
 
 
 def _knows(knows: dict[str, dict[str, Any]]) -> RenderableType:
-    table = plain_table("does it know?", "answers", "hit from miss, AUROC", "ECE", "surer than right")
-    keep_whole(table, 0, 1, 3)
+    table = plain_table("does it know?", "answers", "AUROC (hit vs miss)", "AURC", "selective accuracy")
+    keep_whole(table, 0, 1)
     without: dict[str, list[str]] = {}
+    lines = []
     for kind, found in knows.items():
         name = kind.replace("_", " ")
-        table.add_row(name, f"{found['answers']:,}", _auroc(found["auroc"]), *_calibration(kind, found["calibration"]))
+        table.add_row(name, f"{found['answers']:,}", *ranking_in_words(found["selective"]))
         if found["missing"]:
             without.setdefault(_reasons(found["missing"]), []).append(name)
-    lines = [Text(f"without {' and '.join(names)}: {reasons}", style="dim") for reasons, names in without.items()]
+        if found["calibration"] is not None and kind in CALIBRATED:
+            lines += [Text(f"{name}: {words}") for words in calibration_in_words(found["calibration"])]
+    lines += [Text(f"without {' and '.join(names)}: {reasons}", style="dim") for reasons, names in without.items()]
     return Group(table, *lines)
+
+
+def ranking_in_words(selective: dict[str, Any] | None) -> tuple[str, str, str]:
+    """Whether confidence tells hits from misses: AUROC, AURC, and the hits among the surer half."""
+    if selective is None:
+        return "—", "—", "—"
+    auroc = auroc_in_words(selective)
+    half = next((one for one in selective["accuracy_at_coverage"] if one["coverage"] == 0.5), None)
+    aurc = interval_text(selective, prefix="aurc_")
+    return (
+        auroc,
+        f"{selective['aurc']:.3f}" + (f" ({aurc})" if aurc else ""),
+        "—" if half is None else f"{percent(half['accuracy'])} of the surer half",
+    )
+
+
+def calibration_in_words(calibration: dict[str, Any]) -> tuple[str, str]:
+    return confidence_in_words(calibration), f"ECE {ece_in_words(calibration, 'equal_mass')}"
 
 
 def _reasons(missing: dict[str, int]) -> str:
     return ", ".join(
         f"{count:,} {printable(reason.replace('_', ' '), one_line=True)}" for reason, count in missing.items()
     )
-
-
-def _auroc(found: dict[str, Any] | None) -> str:
-    if found is None:
-        return "—"
-    low, high = found["low"], found["high"]
-    return f"{found['value']:.3f}" + ("" if low is None or high is None else f" ({low:.3f} to {high:.3f})")
-
-
-def _calibration(kind: str, found: dict[str, Any] | None) -> tuple[str, str]:
-    if found is None:
-        return "—", "— (a distance)" if kind in DISTANCES else "—"
-    low, high = found["overconfidence_low"], found["overconfidence_high"]
-    ends = "" if low is None or high is None else f" ({low * 100:+.1f} to {high * 100:+.1f})"
-    return f"{found['ece_equal_mass']:.3f}", f"{found['overconfidence'] * 100:+.1f} points{ends}"
 
 
 # -- samples to look at -----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from howsure.report.compare import signed_with_interval
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
 from howsure.report.text import percent, shortened, signed_points
 
@@ -70,7 +71,7 @@ def _shares(comparison: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _figure(found: dict[str, Any], shown: Callable[..., str], signed: Callable[..., str]) -> tuple[str, str, str]:
     """A figure of both runs; one that only the difference has leaves their places empty."""
-    changed = signed(found["difference"], found["low"], found["high"])
+    changed = signed_with_interval(found["difference"], found, signed)
     if found["a"] is None and found["difference"] is not None:
         return "", "", changed
     return shown(found["a"]), shown(found["b"]), changed
@@ -148,7 +149,7 @@ def _splits(kind: str, rows: Sequence[dict[str, Any]]) -> Table:
 
 def _hits(row: dict[str, Any]) -> tuple[str, str]:
     found = row["figures"]["hit_rate"]
-    points = signed_points(found["difference"], found["low"], found["high"]).replace(" points", "")
+    points = signed_with_interval(found["difference"], found, signed_points).replace(" points", "")
     return f"{found['a'] * 100:.1f}, {found['b'] * 100:.1f}", points
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
-from howsure.report.text import percent, value_with_interval
+from howsure.report.text import interval_text, percent, value_with_interval
 from howsure.runs import Run, Sample
 
 SHOWN_GROUPS = 30
@@ -18,7 +18,7 @@ _SCORES = {
     "sum": "sum of log-probabilities, decides",
     "per_token": "mean per token",
     "per_byte": "mean per byte",
-    "pmi": "PMI: less the choice by itself",
+    "pmi": "PMI (minus unconditional score)",
 }
 
 
@@ -53,50 +53,67 @@ def _scores(summary: dict[str, Any]) -> Table:
 def _sureness(summary: dict[str, Any]) -> Table:
     found, kept = summary["calibration"], summary["selective"]
     table = plain_table("should it be so sure?", "")
-    table.add_row("confidence", confidence_in_words(found))
-    table.add_row("calibration error", _calibration_errors(found))
-    table.add_row("Brier, log-loss", f"{found['brier']:.3f}, {found['log_loss_nats']:.3f} nats")
-    table.add_row("right from wrong", _ranking(kept))
-    table.add_row("without the unsure", _coverages(kept))
+    table.columns[0].min_width = len("AUROC (correct vs wrong)")
+    for name, words in sureness_rows(found, kept):
+        table.add_row(name, words)
     table.add_row("entropy of choices", f"{summary['mean_entropy_nats']:.3f} nats on average")
     return table
 
 
-def confidence_in_words(calibration: dict[str, Any]) -> str:
-    """`80.0 % on average: it is 12.0 points surer than right (4.0 to 20.0)`."""
-    points = round(calibration["overconfidence"] * 100, 1)
-    low, high = calibration["overconfidence_low"], calibration["overconfidence_high"]
-    ends = None if low is None or high is None else sorted((low * 100, high * 100))
-    mean = f"{percent(calibration['mean_confidence'])} on average: it is"
-    if points == 0:
-        return f"{mean} as sure as it is right"
-    words = "surer than right" if points > 0 else "less sure than right"
-    if ends is None:
-        return f"{mean} {abs(points):.1f} points {words}"
-    if points < 0:
-        ends = [-ends[1], -ends[0]]
-    return f"{mean} {abs(points):.1f} points {words} ({ends[0]:.1f} to {ends[1]:.1f})"
-
-
-def _calibration_errors(calibration: dict[str, Any]) -> str:
+def sureness_rows(calibration: dict[str, Any], selective: dict[str, Any]) -> list[tuple[str, str]]:
+    """Confidence against right and wrong, line by line: for the terminal and for pages."""
     smooth = calibration["smooth_ece"]
-    parts = [
-        f"{calibration['ece_equal_width']:.3f} in {calibration['bins']} equal bins",
-        f"{calibration['ece_equal_mass']:.3f} by equal mass",
-        "smooth —" if smooth is None else f"{smooth:.3f} smooth",
+    return [
+        ("confidence", confidence_in_words(calibration)),
+        (f"ECE, {calibration['bins']} equal-width bins", ece_in_words(calibration, "equal_width")),
+        (f"ECE, {calibration['bins']} equal-mass bins", ece_in_words(calibration, "equal_mass")),
+        ("smooth ECE", "—" if smooth is None else f"{smooth:.3f}"),
+        ("Brier, log-loss", f"{calibration['brier']:.3f}, {calibration['log_loss_nats']:.3f} nats"),
+        ("AUROC (correct vs wrong)", auroc_in_words(selective)),
+        ("AURC", f"{_with_interval(selective, 'aurc')}; excess AURC {selective['e_aurc']:.3f}"),
+        ("selective accuracy", _coverages(selective)),
     ]
-    return ", ".join(parts)
 
 
-def _ranking(selective: dict[str, Any]) -> str:
-    auroc = selective["auroc"]
-    shown = "AUROC — (all answers are alike)" if auroc is None else f"AUROC {auroc:.3f}"
-    return f"{shown}, AURC {selective['aurc']:.3f}, {selective['e_aurc']:.3f} above the best order"
+def confidence_in_words(calibration: dict[str, Any]) -> str:
+    """`80.0 % on average: overconfident by 12.0 points (4.0 to 20.0)`; no verdict where the interval holds zero."""
+    mean = f"{percent(calibration['mean_confidence'])} on average"
+    value = calibration["overconfidence"]
+    low, high = calibration["overconfidence_low"], calibration["overconfidence_high"]
+    if low is None or high is None:
+        return f"{mean}: {value * 100:+.1f} points from the share right, from too few answers for an interval"
+    ends = interval_text(calibration, 100.0, 1, prefix="overconfidence_")
+    if low <= 0.0 <= high:
+        return f"{mean}: not clearly over- or underconfident: {value * 100:+.1f} points ({ends})"
+    if low > 0.0:
+        return f"{mean}: overconfident by {value * 100:.1f} points ({ends})"
+    turned = {"low": -high, "high": -low, "approximate": calibration.get("overconfidence_approximate")}
+    return f"{mean}: underconfident by {-value * 100:.1f} points ({interval_text(turned, 100.0, 1)})"
+
+
+def ece_in_words(calibration: dict[str, Any], bins: str) -> str:
+    """`0.225; a perfectly calibrated model with these confidences: 0.133 on average, up to 0.190 in 19 of 20`."""
+    value, floor = calibration[f"ece_{bins}"], calibration.get(f"ece_{bins}_floor")
+    if floor is None:  # runs of earlier versions
+        return f"{value:.3f}"
+    return (
+        f"{value:.3f}; a perfectly calibrated model with these confidences: {floor['mean']:.3f} on average, up to "
+        f"{floor['high']:.3f} in 19 of 20"
+    )
+
+
+def auroc_in_words(selective: dict[str, Any]) -> str:
+    return "— (all answers are alike)" if selective["auroc"] is None else _with_interval(selective, "auroc")
+
+
+def _with_interval(selective: dict[str, Any], name: str) -> str:
+    ends = interval_text(selective, prefix=f"{name}_")
+    return f"{selective[name]:.3f} ({ends or 'no interval: too few independent units'})"
 
 
 def _coverages(selective: dict[str, Any]) -> str:
     parts = [
-        f"{percent(entry['accuracy'])} right of the surest {entry['coverage']:.0%}"
+        f"{percent(entry['accuracy'])} of the surest {entry['coverage']:.0%}"
         for entry in selective["accuracy_at_coverage"]
         if entry["coverage"] < 1
     ]
@@ -107,8 +124,8 @@ def _coverages(selective: dict[str, Any]) -> str:
 
 
 def _groups(groups: Sequence[dict[str, Any]]) -> Table:
-    table = plain_table("group", "questions", "accuracy", "margin", "surer than right")
-    keep_whole(table, 1, 2, 3, 4)
+    table = plain_table("group", "questions", "accuracy", "margin", "overconfident by, points")
+    keep_whole(table, 1, 3)
     for entry in groups[:SHOWN_GROUPS]:
         table.add_row(_group_name(entry["group"]), _scored(entry), _share(entry), *_means(entry))
     if len(groups) > SHOWN_GROUPS:
@@ -127,9 +144,10 @@ def _scored(entry: dict[str, Any]) -> str:
 
 def _means(entry: dict[str, Any]) -> tuple[str, str]:
     margin, surplus = entry["avg_margin"], entry["overconfidence"]
+    ends = interval_text(entry, 100.0, 1, prefix="overconfidence_")
     return (
         "—" if margin is None else f"{margin:.3f} nats",
-        "—" if surplus is None else f"{surplus * 100:+.1f} points",
+        "—" if surplus is None else f"{surplus * 100:+.1f}" + (f" ({ends})" if ends else ""),
     )
 
 

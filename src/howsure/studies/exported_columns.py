@@ -172,6 +172,7 @@ _TRUST: Final[dict[str, Any]] = {
         "instruction": _TEXT,
         "action": _TEXT,
         "action_probability": _FLOAT,
+        "action_confidence": _FLOAT,
         "effect": _TEXT,
         "moved": _BOOL,
         "reward": _FLOAT,

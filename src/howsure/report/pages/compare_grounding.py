@@ -43,7 +43,7 @@ def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
 
 def _changes(difference: dict[str, Any], delta: float) -> list[Node]:
     figures = difference["figures"]
-    caption = "The dot is B − A, the line its 95 % interval, drawn over whole screens; right of the dashed line B"
+    caption = "The dot is B − A, the line its 95 % interval, over screens; right of the dashed line B"
     shares = [_change(label.format(delta), figures[name]) for name, label in _SHARES.items() if figures[name]["items"]]
     distances = [_change(label, figures[name]) for name, label in _DISTANCES.items()]
     return [

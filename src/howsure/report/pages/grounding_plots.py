@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import htpy as h
 import numpy as np
 from htpy import Node
 
+from howsure.report.grounding import calibration_in_words, ranking_in_words
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.chart import Chart
 from howsure.report.pages.columns import Table
@@ -18,10 +19,11 @@ from howsure.report.pages.grounding_screen import delta_of
 from howsure.report.pages.grounding_words import KIND_WORDS, named, thousandths
 from howsure.report.pages.material import Material
 from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import number, table, words
+from howsure.report.pages.parts import table, words
 from howsure.report.pages.sureness import reliability, risk_coverage
 from howsure.report.text import counted, percent
-from howsure.studies.grounding.judging.knows import DISTANCES
+from howsure.studies.grounding.judging.figures import WITHOUT_BAD
+from howsure.studies.grounding.judging.knows import CALIBRATED
 
 BARS = 28
 ACROSS = 1415.0
@@ -29,14 +31,17 @@ ACROSS = 1415.0
 
 _FIGURES = {
     "point_in_target": "click inside of the target",
+    "point_in_target_without_bad_samples": "the same, without bad samples of the data",
     "point_in_box": "of these, targets that are boxes",
     "point_in_polygon": "of these, targets that are polygons",
     "accuracy": "click within δ",
+    "accuracy_without_bad_samples": "the same, without bad samples of the data",
     "accuracy_of_answered": "the same, of those that were answered",
     "refused_rightly": "refused, where there is nothing to click",
     "refused_wrongly": "refused, where there is something to click",
     "wrong_format": "in a wrong format",
     "hit_rate": "hits, a right refusal among them",
+    "hit_rate_without_bad_samples": "the same, without bad samples of the data",
 }
 SHOWN_GROUPS = 30
 
@@ -141,16 +146,16 @@ def farthest_rows(rows: Table, most: int) -> list[int]:
 
 
 def figures(summary: dict[str, Any]) -> Section:
-    found = summary["figures"]
+    found, with_bad = summary["figures"], summary.get("bad_sample_count", 0) > 0
     rows: list[Sequence[Any]] = [
-        (meaning, percent(one["value"]), _interval(one), f"{one['count']:,} of {one['of']:,}")
+        (meaning, percent(one["value"]), _interval(one, percent), f"{one['count']:,} of {one['of']:,}")
         for name, meaning in _FIGURES.items()
-        if (one := found[name])["of"]
+        if (one := found.get(name, {})).get("of") and (with_bad or not name.endswith(WITHOUT_BAD))
     ]
     for name, meaning in (("mean_l2", "mean distance"), ("median_l2", "median distance")):
         one = found[name]
-        ends = "—" if one["low"] is None else f"{thousandths(one['low'])} to {thousandths(one['high'])}"
-        rows.append((f"{meaning}, thousandths", thousandths(one["value"]), ends, f"{one['count']:,} of {one['of']:,}"))
+        counts = f"{one['count']:,} of {one['of']:,}"
+        rows.append((f"{meaning}, thousandths", thousandths(one["value"]), _interval(one, thousandths), counts))
     body: list[Node] = [table(["", "value", "95 % interval", "samples"], rows, numeric=(1, 2, 3))]
     if summary["why_not"]:
         reasons = sorted(summary["why_not"].items(), key=lambda pair: (-pair[1], pair[0]))
@@ -159,14 +164,16 @@ def figures(summary: dict[str, Any]) -> Section:
         )
     return Section(
         "The figures",
-        "Shares count whatever has no click as a miss; distances leave it out. Intervals draw whole screens, since "
-        "samples on one screen hang together.",
+        "Shares count whatever has no click as a miss; distances leave it out. Intervals are over screens, since "
+        "samples on one screen hang together; from fewer than 5 screens there are none.",
         h.div[body],
     )
 
 
-def _interval(one: dict[str, Any]) -> str:
-    return "—" if one["low"] is None else f"{percent(one['low'])} to {percent(one['high'])}"
+def _interval(one: dict[str, Any], shown: Callable[[float | None], str]) -> str:
+    if one["low"] is None:
+        return "—"
+    return f"{'about ' if one.get('approximate') else ''}{shown(one['low'])} to {shown(one['high'])}"
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------
@@ -186,9 +193,12 @@ def _split(kind: str, rows: Sequence[dict[str, Any]]) -> Node:
     shown = rows if kind == "user" else sorted(rows, key=lambda row: -row["count"])
     what = "inside of the target" if inside else "within δ"
     prefix, value = ("point_in_target_", "point_in_target") if inside else ("", "accuracy")
+    few = any(row.get(f"{prefix}approximate") or row[f"{prefix}low"] is None for row in rows)
+    some = " Intervals over fewer than 10 screens are approximate, and over fewer than 5 there are none." if few else ""
     return dots(
         f"By {kind}",
-        f"The dot is the share of clicks {what}, the line its 95 % interval; at the right, how many samples there are.",
+        f"The dot is the share of clicks {what}, the line its 95 % interval; at the right, how many samples there are."
+        f"{some}",
         Axis(f"clicks {what}", 0, 1, percent=True),
         [
             Named(
@@ -213,7 +223,7 @@ def does_it_know(summary: dict[str, Any]) -> list[Section]:
         return []
     with_answers = [kind for kind, found in knows.items() if found["answers"]]
     others = [
-        h.details[h.summary[f"By {kind.replace('_', ' ')}: {KIND_WORDS[kind]}"], _plots(knows[kind])]
+        h.details[h.summary[f"By {kind.replace('_', ' ')}: {KIND_WORDS[kind]}"], _plots(kind, knows[kind])]
         for kind in with_answers[1:]
     ]
     first = with_answers[0] if with_answers else None
@@ -222,16 +232,24 @@ def does_it_know(summary: dict[str, Any]) -> list[Section]:
         if first is None
         else f"Confidence set against hit and miss. Plotted: {first.replace('_', ' ')}, {KIND_WORDS[first]}."
     )
-    return [Section("Does it know?", lead, [_plots(knows[first]) if first else None, _overview(knows), others])]
+    return [Section("Does it know?", lead, [_plots(first, knows[first]) if first else None, _overview(knows), others])]
 
 
-def _plots(found: dict[str, Any]) -> Node:
+def _plots(kind: str, found: dict[str, Any]) -> Node:
     plots: list[Node] = []
-    if found["calibration"] is not None:
-        plots.append(reliability(found["calibration"]))
     if found["selective"] is not None:
         plots.append(risk_coverage(found["selective"]))
-    return h.div(class_="plots")[plots]
+    calibrated = found["calibration"]
+    if calibrated is None or kind not in CALIBRATED:
+        return h.div(class_="plots")[plots]
+    plots.append(reliability(calibrated))
+    return [
+        h.div(class_="plots")[plots],
+        [h.p[words(line)] for line in calibration_in_words(calibrated)],
+        h.p(class_="quiet")[
+            "Right is here a click within δ of its target, which is what agreement counts among the answers drawn."
+        ],
+    ]
 
 
 def _overview(knows: dict[str, dict[str, Any]]) -> Node:
@@ -239,30 +257,17 @@ def _overview(knows: dict[str, dict[str, Any]]) -> Node:
         (
             kind.replace("_", " "),
             found["answers"],
-            _auroc(found["auroc"]),
-            *_calibration(kind, found["calibration"]),
+            *ranking_in_words(found["selective"]),
             ", ".join(f"{count:,} {named(why)}" for why, count in found["missing"].items()) or "nothing",
         )
         for kind, found in knows.items()
     ]
-    headers = ["confidence", "answers", "hit from miss, AUROC", "ECE", "surer than right", "missing"]
+    headers = ["confidence", "answers", "AUROC (hit vs miss)", "AURC", "selective accuracy", "missing"]
     return [
-        table(headers, rows, numeric=(1, 2, 3, 4)),
+        table(headers, rows, numeric=(1, 2, 3)),
         h.p(class_="quiet")[
-            "AUROC is the chance that a hit is surer than a miss: 0.5 tells nothing, 1 all. ECE is how far confidence "
-            "lies from the share of hits, on average."
+            "AUROC is the chance that a hit is surer than a miss: 0.5 tells nothing, 1 all. AURC is the mean share of "
+            "misses among the surest, over all ways to draw that line. Only agreement claims to be a probability of "
+            "being right, and is calibrated: the others rank."
         ],
     ]
-
-
-def _auroc(found: dict[str, Any] | None) -> str:
-    if found is None:
-        return "—"
-    ends = "" if found["low"] is None else f" ({found['low']:.3f} to {found['high']:.3f})"
-    return f"{found['value']:.3f}{ends}"
-
-
-def _calibration(kind: str, found: dict[str, Any] | None) -> tuple[str, str]:
-    if found is None:
-        return "—", "a distance" if kind in DISTANCES else "—"
-    return number(found["ece_equal_mass"]), f"{found['overconfidence'] * 100:+.1f} points"

@@ -9,6 +9,7 @@ import numpy as np
 from htpy import Element, Node
 
 from howsure.evidence import Distribution, TokenLogprobs
+from howsure.report.mcq import sureness_rows
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.columns import Column
 from howsure.report.pages.contract import Card, Picks, Section
@@ -18,6 +19,7 @@ from howsure.report.pages.parts import facts, flag, long_text, number, table, wo
 from howsure.report.pages.plain import as_written
 from howsure.report.pages.sureness import extremes, histogram_by_outcome, reliability, risk_coverage
 from howsure.report.pages.tokens import legend, percent, readable_shades_of, shaded
+from howsure.report.text import interval_text
 from howsure.runs import Sample
 
 COLUMNS = (
@@ -26,6 +28,7 @@ COLUMNS = (
     Column("margin", "margin", "number", "nats", help="Log-likelihood of the best choice minus that of the second."),
     Column("entropy_nats", "entropy", "number", "nats", help="Entropy of the choices: 0 is certain."),
     Column("group", "group", "word"),
+    Column("cluster", "cluster", "word", help="By --cluster: questions with the same one hang together."),
     Column("question", "question", "text"),
     Column("chosen", "chose", "text", help="The choice that the model finds likeliest."),
     Column("answer", "right answer", "text"),
@@ -39,13 +42,13 @@ _SCORES = {
     "sum": "sum of log-probabilities, which decides",
     "per_token": "mean per token",
     "per_byte": "mean per byte",
-    "pmi": "PMI: less the choice by itself",
+    "pmi": "PMI (minus unconditional score)",
 }
 
 
 def row(sample: Sample) -> dict[str, Any]:
     result = sample.result
-    names = ("correct", "confidence", "margin", "entropy_nats", "group", "question")
+    names = ("correct", "confidence", "margin", "entropy_nats", "group", "cluster", "question")
     return {name: result.get(name) for name in names} | {
         "chosen": _choice(result, "predicted_index"),
         "answer": _choice(result, "answer_index"),
@@ -67,12 +70,29 @@ def sections(material: Material) -> list[Section]:
         plots += [reliability(summary["calibration"], "questions"), risk_coverage(summary["selective"], "questions")]
     if plots:
         lead = "Confidence is the probability of the chosen answer among the choices of its question."
-        found.append(Section("How sure it was, and how right", lead, h.div(class_="plots")[plots]))
+        found.append(
+            Section("How sure it was, and how right", lead, [h.div(class_="plots")[plots], _sureness(summary)])
+        )
     if summary and any(summary["normalisations"].values()):
         found.append(_by_score(summary))
     if summary and summary["groups"]:
         found.append(_by_group(summary))
     return found + _failures(material)
+
+
+def _sureness(summary: dict[str, Any] | None) -> Node:
+    """The figures of the plots, each with its interval."""
+    if not summary or not summary["calibration"]:
+        return None
+    return [
+        table(["", ""], sureness_rows(summary["calibration"], summary["selective"])),
+        h.p(class_="quiet")[
+            "ECE: how far confidence lies from the share right, on average over bins. Chance alone puts it above 0, "
+            "the more so the fewer questions there are; only what lies above the range of a perfectly calibrated model "
+            "tells of a fault. AUROC: the chance that a right answer has more confidence than a wrong one. AURC: the "
+            "mean share wrong among the surest, over all ways to draw that line."
+        ],
+    ]
 
 
 def _failures(material: Material) -> list[Section]:
@@ -114,7 +134,8 @@ def _by_score(summary: dict[str, Any]) -> Section:
         if entry is None:
             rows.append((meaning, "not known", "—", "—"))
         else:
-            interval = f"{percent(entry['low'])} to {percent(entry['high'])}"
+            ends = interval_text(entry, 100.0, 1)
+            interval = f"{ends} %" if ends else "—"
             rows.append(
                 (
                     meaning,
@@ -143,9 +164,12 @@ def _by_group(summary: dict[str, Any]) -> Section:
         for e in summary["groups"]
     ]
     chance = summary["accuracy_by_chance"]
+    some = " Intervals over fewer than 10 questions are approximate, and over fewer than 5 there are none."
+    few = any(entry.get("approximate") or entry["low"] is None for entry in summary["groups"])
     figure = dots(
         "Accuracy by group",
-        "The dot is the share answered rightly, the line its 95 % interval; dashed: a blind guess at all questions.",
+        "The dot is the share answered rightly, the line its 95 % interval; dashed: a blind guess at all questions."
+        f"{some if few else ''}",
         Axis("right", 0, 1, percent=True),
         rows,
         level=None if chance is None else (chance, "chance"),

@@ -2,7 +2,7 @@
 
 Everything is paired by the samples' ids. What has no click (a failed call, a wrong format) is a miss in all shares, so
 that both runs are shares of the same samples; distances are compared where both runs have one, and nowhere else.
-Samples on the same screen hang together, so intervals draw whole screens.
+Bad samples of the data are misses in both. Samples on the same screen hang together, so intervals are over screens.
 """
 
 from __future__ import annotations
@@ -15,17 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError, RunDamaged
-from howsure.measures import Interval, auroc, bootstrap_median, mcnemar_exact, paired_bootstrap
+from howsure.measures import (
+    PairedDifference,
+    auroc,
+    mcnemar_exact,
+    median_interval,
+    paired_means,
+    paired_shares,
+    too_few,
+)
 from howsure.runs import Run, Sample
 from howsure.runs.folder import SAMPLES, SUMMARY
 from howsure.studies.grounding.items import LABELS
 from howsure.studies.grounding.judging.columns import Bools, Columns, Floats, columns, confidences, kinds_of
-from howsure.studies.grounding.judging.figures import LEVEL, Codes, clusters, mean_of, median_of
+from howsure.studies.grounding.judging.figures import (
+    COUNT_BAD,
+    Codes,
+    mean_of,
+    median_of,
+    screens_with_bad,
+    with_bad,
+)
 from howsure.studies.grounding.judging.judge import judge_group
 from howsure.studies.grounding.judging.knows import DISTANCES
-from howsure.studies.grounding.judging.remarks import FEW_IMAGES
 from howsure.studies.summary import Coverage
-from howsure.studies.sureness import ends
+from howsure.studies.sureness import LEVEL, ends
 
 STUDY = "grounding"
 
@@ -51,18 +65,24 @@ class Side(NamedTuple):
         return self.run.manifest.identity.options
 
     @property
+    def bad_samples(self) -> int:
+        return int(self.run.manifest.identity.data.get("skipped") or 0)
+
+    @property
     def clicks(self) -> bool:
         """Whether its model clicks without words, and so has neither parser nor frame."""
         return "parser" not in self.options
 
 
 class Both(NamedTuple):
-    """Two runs as columns, row by row the same items."""
+    """Two runs as columns, row by row the same items, and how many samples of their data could not be read."""
 
     a: Columns
     b: Columns
+    bad: int = 0
 
     def rows(self, chosen: NDArray[np.intp]) -> Both:
+        """Some of the items; bad samples have no label by which they could be chosen."""
         return Both(self.a.rows(chosen), self.b.rows(chosen))
 
 
@@ -71,13 +91,14 @@ def compare(run_a: Run, run_b: Run, *, seed: int = 0) -> dict[str, Any]:
     a, b = read_side(run_a), read_side(run_b)
     check_comparable(a, b)
     b = b._replace(samples=_in_the_order_of(a.samples, b.samples))
-    both = Both(*(columns(side.samples, delta=a.delta) for side in (a, b)))
-    difference = _difference(a, b, both, seed)
+    first, second = (columns(side.samples, delta=a.delta) for side in (a, b))
+    both = Both(first, second, max(a.bad_samples, b.bad_samples))
+    difference = _difference(a, b, both)
     return {
         "study": STUDY,
         "delta": a.delta,
-        "a": _about(a, seed),
-        "b": _about(b, seed),
+        "a": _about(a),
+        "b": _about(b),
         "difference": difference,
         "notes": list(_notes(a, b, both, difference)),
     }
@@ -155,22 +176,22 @@ def _in_the_order_of(a: Sequence[Sample], b: Sequence[Sample]) -> list[Sample]:
 # -- what changed ---------------------------------------------------------------------------------------------------
 
 
-def _about(side: Side, seed: int) -> dict[str, Any]:
-    identity = side.run.manifest.identity
-    skipped = identity.data.get("skipped")
-    coverage = Coverage.of(side.samples, {"bad_sample": skipped} if skipped else None)
+def _about(side: Side) -> dict[str, Any]:
+    bad = side.bad_samples
+    coverage = Coverage.of(side.samples, {"bad_sample": bad} if bad else None)
     return {
         "run": str(side.run.path),
-        "model": identity.model.get("name"),
+        "model": side.run.manifest.identity.model.get("name"),
         "coverage": {"items": coverage.items, "scored": coverage.scored, "text": coverage.text},
-        **judge_group(side.samples, delta=side.delta, seed=seed),
+        "bad_sample_count": bad,
+        **judge_group(side.samples, delta=side.delta, skipped=bad),
     }
 
 
-def _difference(a: Side, b: Side, both: Both, seed: int) -> dict[str, Any]:
+def _difference(a: Side, b: Side, both: Both) -> dict[str, Any]:
     test = mcnemar_exact(both.a.hit, both.b.hit)
     return {
-        **_changes(both, seed),
+        **_changes(both),
         "mcnemar": {
             "both_correct": test.both_correct,
             "only_a_correct": test.only_a_correct,
@@ -179,15 +200,15 @@ def _difference(a: Side, b: Side, both: Both, seed: int) -> dict[str, Any]:
             "p_value": test.p_value,
         },
         "knows": _knows(a, b, both),
-        "splits": _splits(a, both, seed),
+        "splits": _splits(a, both),
         "flips": flips(a.samples, b.samples, both),
     }
 
 
-def _changes(both: Both, seed: int) -> dict[str, Any]:
+def _changes(both: Both) -> dict[str, Any]:
     """The figures of some samples: plain differences first, each again with its doubt in `figures`, then counts."""
-    found = figures(both, seed=seed)
-    a, b = both
+    found = figures(both)
+    a, b = both.a, both.b
     return {
         "count": len(a),
         "image_count": a.images,
@@ -198,13 +219,13 @@ def _changes(both: Both, seed: int) -> dict[str, Any]:
     }
 
 
-def figures(both: Both, *, seed: int) -> dict[str, dict[str, Any]]:
+def figures(both: Both) -> dict[str, dict[str, Any]]:
     """Each figure by its name: that of A and of B, B − A and its interval, and of how many samples and screens.
 
     `mean_l2` is over the samples with a distance in both. `median_change_l2` is the median of what became of each
     distance, which is not the difference of two medians, and so has neither `a` nor `b`.
     """
-    a, b = both
+    a, b = both.a, both.b
     shares = {
         "accuracy": (a.within, b.within, a.placed),
         "point_in_target": (a.inside, b.inside, a.region),
@@ -212,43 +233,40 @@ def figures(both: Both, *, seed: int) -> dict[str, dict[str, Any]]:
         "refused_rightly": (a.refused, b.refused, ~a.placed),
         "refused_wrongly": (a.refused, b.refused, a.placed),
     }
-    found = {
-        name: _change(first[of].astype(np.float64), second[of].astype(np.float64), a.image[of], seed)
-        for name, (first, second, of) in shares.items()
-    }
+    found = {}
+    for name, (in_a, in_b, of) in shares.items():
+        bad = both.bad if name in COUNT_BAD and of.any() else 0
+        first, second = (with_bad(side[of], bad).astype(np.float64) for side in (in_a, in_b))
+        image = screens_with_bad(a.image[of], bad)
+        found[name] = _change(first, second, paired_shares(first, second, clusters=image, level=LEVEL), image)
     measured = a.measured & b.measured
     first, second, image = a.l2[measured], b.l2[measured], a.image[measured]
-    found["mean_l2"] = _change(first, second, image, seed)
-    found["median_change_l2"] = _median_change(second - first, image, seed)
-    return found
-
-
-def _change(a: Floats, b: Floats, image: Codes, seed: int) -> dict[str, Any]:
-    drawn = paired_bootstrap(a, b, clusters=clusters(image), level=LEVEL, seed=seed)
-    interval = None if drawn is None else _unless_all_alike(drawn.interval, b - a)
-    return {
-        "a": mean_of(a),
-        "b": mean_of(b),
-        "difference": None if drawn is None else drawn.mean_difference,
-        **_counts(image),
-        **ends(interval),
-        "share_above_zero": None if drawn is None or interval is None else drawn.share_above_zero,
+    changes = second - first
+    middle = median_of(changes)
+    median = None
+    if middle is not None:
+        median = PairedDifference(middle, median_interval(changes, clusters=image, level=LEVEL), len(changes))
+    return found | {
+        "mean_l2": _change(first, second, paired_means(first, second, clusters=image, level=LEVEL), image),
+        "median_change_l2": _change(None, None, median, image),
     }
 
 
-def _median_change(changes: Floats, image: Codes, seed: int) -> dict[str, Any]:
-    interval = bootstrap_median(changes, clusters=clusters(image), level=LEVEL, seed=seed)
-    known = _unless_all_alike(interval, changes)
-    return {"a": None, "b": None, "difference": median_of(changes), **_counts(image), **ends(known)}
-
-
-def _counts(image: Codes) -> dict[str, int]:
-    return {"items": len(image), "images": len(np.unique(image))}
-
-
-def _unless_all_alike(interval: Interval | None, changes: Floats) -> Interval | None:
-    """Where nothing varies, every draw is like every other: an interval without width, which is no certainty."""
-    return None if interval is None or np.ptp(changes) == 0.0 else interval
+def _change(a: Floats | None, b: Floats | None, paired: PairedDifference | None, image: Codes) -> dict[str, Any]:
+    """What two runs have on average, and the change with its interval; `note` says why it has none."""
+    screens, interval = len(np.unique(image)), None if paired is None else paired.interval
+    why = None
+    if paired is not None and interval is None:
+        why = too_few(screens, "screens") or "no interval: all changed alike"
+    return {
+        "a": None if a is None else mean_of(a),
+        "b": None if b is None else mean_of(b),
+        "difference": None if paired is None else paired.mean_difference,
+        "items": len(image),
+        "images": screens,
+        **ends(interval),
+        "note": why,
+    }
 
 
 def _cells(a: Bools, b: Bools, of: Bools) -> dict[str, int]:
@@ -272,7 +290,7 @@ def _knows(a: Side, b: Side, both: Both) -> dict[str, dict[str, Any]]:
 
 def _aurocs(kind: str, a: Side, b: Side, both: Both) -> dict[str, Any]:
     (first, count_a), (second, count_b) = (
-        _auroc(kind, side.samples, table) for side, table in zip((a, b), both, strict=True)
+        _auroc(kind, side.samples, table) for side, table in zip((a, b), (both.a, both.b), strict=True)
     )
     difference = None if first is None or second is None else second - first
     return {"auroc_a": first, "auroc_b": second, "difference": difference, "answers_a": count_a, "answers_b": count_b}
@@ -285,12 +303,12 @@ def _auroc(kind: str, samples: Sequence[Sample], table: Columns) -> tuple[float 
     return auroc(ranked[known], table.hit[known]), int(known.sum())
 
 
-def _splits(side: Side, both: Both, seed: int) -> dict[str, list[dict[str, Any]]]:
+def _splits(side: Side, both: Both) -> dict[str, list[dict[str, Any]]]:
     """The changes of each user, platform and so on, in the order of the run's own splits."""
     splits = side.summary["splits"]
     return {
         kind: [
-            {"value": value, **_changes(both.rows(np.array(members, dtype=np.intp)), seed)}
+            {"value": value, **_changes(both.rows(np.array(members, dtype=np.intp)))}
             for value, members in _members(side.samples, kind, [row["value"] for row in splits[kind]]).items()
         ]
         for kind in LABELS
@@ -350,6 +368,7 @@ def _notes(a: Side, b: Side, both: Both, difference: dict[str, Any]) -> Iterator
         yield "both runs are of the same model"
     yield from _asked_differently(a, b)
     yield from _about_failures(both)
+    yield from _about_bad_samples(a, b, both)
     yield from _about_distances(difference["distances"])
     yield from _about_kinds(a, b)
     yield from _about_screens(both, difference["mcnemar"])
@@ -382,12 +401,24 @@ def _short(value: Any) -> str:
 
 
 def _about_failures(both: Both) -> Iterator[str]:
-    failed = [int((~table.answered).sum()) for table in both]
+    failed = [int((~table.answered).sum()) for table in (both.a, both.b)]
     if any(failed):
         yield (
             f"of {len(both.a)} samples {failed[0]} failed in A and {failed[1]} in B, and count as misses there: "
             "--retry-failed on the run's command asks them again"
         )
+
+
+def _about_bad_samples(a: Side, b: Side, both: Both) -> Iterator[str]:
+    if not both.bad:
+        return
+    if a.bad_samples == b.bad_samples:
+        yield f"{both.bad} bad samples of the data count as misses in both"
+        return
+    yield (
+        f"{a.bad_samples} samples of the data were bad in A, and {b.bad_samples} in B: the shares compared count "
+        f"{both.bad} misses in both for them"
+    )
 
 
 def _about_distances(cells: dict[str, int]) -> Iterator[str]:
@@ -414,8 +445,7 @@ def _about_screens(both: Both, test: dict[str, Any]) -> Iterator[str]:
     if images < items and test["only_a_correct"] + test["only_b_correct"]:
         yield (
             f"McNemar's test takes samples as independent, and these {items} are on {images} "
-            f"screen{'' if images == 1 else 's'}: the intervals, which draw whole screens, are the safer guide"
+            f"screen{'' if images == 1 else 's'}: the intervals, which are over screens, are the safer guide"
         )
-    if 0 < images < FEW_IMAGES and items > 1:
-        what = "1 screen, which is" if images == 1 else f"{images} screens, which are"
-        yield f"all samples are on {what} too few for intervals to be trusted"
+    if images and (few := too_few(images, "screens")):
+        yield few

@@ -277,7 +277,7 @@ def carry_out(
             )
         samples = sorted(writer.samples, key=lambda sample: sample.index)
         summary = judge(samples, delta=delta, skipped=prepared.items.skipped, seed=seed)
-        files.finish(summary, samples, lambda group: judge_group(group, delta=delta, seed=seed))
+        files.finish(summary, samples, lambda group: judge_group(group, delta=delta))
         writer.finish(summary)
     return Result(summary, samples, Run(out))
 

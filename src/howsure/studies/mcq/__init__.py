@@ -2,6 +2,7 @@
 
 Question   how much likelier is one answer than the others, by the model's own probabilities, and is it right?
 Data       JSON lines: `question`, `choices`, `answer_index`; `image_path`, `id` and `group` if you like
+Units      questions, those about one image or of one `cluster` together
 Asks       `score`: every choice as a continuation of the question, by teacher forcing; nothing is generated
 Measure    the choice with the largest sum of token log-probabilities; margin = best − second, in nats
 Comes out  accuracy by four scores, margin, calibration, risk–coverage, all per group; two checkpoints side by side
@@ -58,6 +59,7 @@ def mcq(
     batch_size: int | None = None,
     skip_bad: bool = False,
     image_root: PathLike | None = None,
+    cluster: str | None = None,
     seed: int = 0,
     retry_failed: bool = False,
     progress: Progress | None = None,
@@ -67,8 +69,9 @@ def mcq(
     """Score every question of a JSONL file and write a run folder; the same call takes up a stopped run.
 
     With `model_b` both models run, one after the other, into `<out>/a` and `<out>/b`, and a `Pair` with their
-    comparison comes back. `engine` is who does the work: this process, or `"ray"` or a `RayEngine`. `model_options`
-    (see `ModelOptions`) are for models given by name; one given as an object stays loaded.
+    comparison comes back. Questions about one image hang together, and with `cluster` those that have one value in that
+    field of the data: they are one unit in all intervals. `engine` is who does the work: this process, or `"ray"` or a
+    `RayEngine`. `model_options` (see `ModelOptions`) are for models given by name; one given as an object stays loaded.
     """
     if output_json is not None:
         check_writable(output_json)
@@ -82,6 +85,7 @@ def mcq(
         batch_size=batch_size,
         skip_bad=skip_bad,
         image_root=image_root,
+        cluster=cluster,
         **(placed(engine, model_options) if isinstance(model, str) or isinstance(model_b, str) else model_options),
     )
     with engine_at_hand(engine) as doer:

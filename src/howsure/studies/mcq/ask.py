@@ -166,6 +166,8 @@ def _about(item: Item) -> dict[str, Any]:
         "answer_index": item.answer_index,
         "group": item.group,
     }
+    if item.cluster is not None:
+        about["cluster"] = item.cluster
     if item.image is None:
         return about
     return about | {"image_path": absolute(item.image.path), "image_sha256": item.image.sha256}

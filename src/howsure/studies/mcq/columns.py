@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,9 +14,13 @@ from howsure.runs import Sample
 NORMALISATIONS = ("sum", "per_token", "per_byte", "pmi")
 """The scores by which a choice can be the largest; the first decides."""
 
+IMAGE, CLUSTER = "image_sha256", "cluster"
+"""Fields of a sample: questions with one value in one of them hang together."""
+
 _PREDICTIONS = ("predicted_index", *(f"predicted_index_{name}" for name in NORMALISATIONS[1:]))
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,8 @@ class Columns:
     entropy_nats: Floats
     predictions: NDArray[np.int64]
     """[questions × normalisations]."""
+    unit: Codes
+    """A number for each question, the same for those that hang together."""
     groups: list[str | None]
 
     @property
@@ -62,8 +68,31 @@ def columns(samples: Sequence[Sample]) -> Columns:
         confidence=_floats(results, "confidence"),
         entropy_nats=_floats(results, "entropy_nats"),
         predictions=np.array(predictions, dtype=np.int64).reshape(len(results), len(_PREDICTIONS)),
+        unit=units(results),
         groups=[result.get("group") for result in results],
     )
+
+
+def units(*sides: Sequence[Mapping[str, Any]]) -> Codes:
+    """A number for each question, the same for those that share an image or a cluster, directly or through others.
+
+    `sides` are results of the same questions by several runs, whose clusters may be those of different fields.
+    """
+    codes = np.arange(len(sides[0]))
+    first: dict[tuple[object, ...], int] = {}
+
+    def root(row: int) -> int:
+        while codes[row] != row:
+            codes[row] = codes[codes[row]]
+            row = int(codes[row])
+        return row
+
+    for side, results in enumerate(sides):
+        for row, result in enumerate(results):
+            for name in (IMAGE, CLUSTER):
+                if (label := result.get(name)) is not None:
+                    codes[root(row)] = root(first.setdefault((side, name, label), row))
+    return np.unique([root(row) for row in range(len(codes))], return_inverse=True)[1].astype(np.int64)
 
 
 def _index(predicted: int | None) -> int:

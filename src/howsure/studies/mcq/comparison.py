@@ -1,6 +1,7 @@
 """Two runs over the same questions: what changed, how sure that is, and which answers turned.
 
-Everything with an interval is paired, over the questions that both runs scored. The signed margin of a question is
+Everything with an interval is paired, over the questions that both runs scored; those that hang together in either run
+are one unit. The signed margin of a question is
 the log-likelihood of the right answer minus that of the best other one: above zero where it is answered rightly.
 """
 
@@ -14,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError
-from howsure.measures import mcnemar_exact, paired_bootstrap
+from howsure.measures import PairedDifference, mcnemar_exact, paired_means, paired_shares, too_few
 from howsure.runs import Run, Sample
+from howsure.studies.mcq.columns import Codes, columns, units
 from howsure.studies.mcq.document import document
-from howsure.studies.mcq.judge import LEVEL
+from howsure.studies.summary import Coverage
+from howsure.studies.sureness import LEVEL, ends
 
 RunLike = Run | str | os.PathLike[str]
 
 STUDY = "mcq"
-_SIDE = ("accuracy", "avg_margin", "correct_count", "total_count", "scored_count", "coverage", "notes")
 _SAME_PROMPT = ("prompt", "chat")
 _SAME_ITEM = ("question", "choices", "answer_index", "image_sha256")
 _LOWEST_NATS = -1e300
@@ -36,6 +38,15 @@ class Side(NamedTuple):
     summary: dict[str, Any]
     samples: list[Sample]
 
+    @property
+    def bad_lines(self) -> int:
+        return int(self.run.manifest.identity.data.get("skipped") or 0)
+
+    @property
+    def cluster(self) -> str | None:
+        """The field of --cluster."""
+        return self.run.manifest.identity.options.get("cluster")
+
 
 def compare(
     run_a: Run | str | os.PathLike[str], run_b: Run | str | os.PathLike[str], *, seed: int = 0
@@ -47,13 +58,17 @@ def compare(
     """
     a, b = (read_side(run) for run in (run_a, run_b))
     check_comparable(a, b)
-    pairs = [(x, y) for x, y in zip(a.samples, b.samples, strict=True) if not (x.failed or y.failed)]
+    unit = units([sample.result for sample in a.samples], [sample.result for sample in b.samples])
+    found = [(x, y, code) for x, y, code in zip(a.samples, b.samples, unit, strict=True) if not (x.failed or y.failed)]
+    pairs, unit = [(x, y) for x, y, _ in found], np.array([code for *_, code in found], dtype=np.int64)
+    first, second = _about(a), _about(b)
+    difference = _difference(first, second, a, b, pairs, unit)
     return {
         "study": STUDY,
-        "a": _about(a),
-        "b": _about(b),
-        "difference": _difference(a, b, pairs, seed),
-        "notes": _notes(a, b, len(pairs)),
+        "a": first,
+        "b": second,
+        "difference": difference,
+        "notes": _notes(a, b, difference),
     }
 
 
@@ -119,26 +134,47 @@ Floats = NDArray[np.float64]
 
 
 def _about(side: Side) -> dict[str, Any]:
+    """The figures of a run, from its samples: bad lines of its data and failed questions are not right."""
+    table, bad = columns(side.samples), side.bad_lines
+    correct, total = int(table.correct.sum()), table.total + bad
+    margins = table.margin_nats[~np.isnan(table.margin_nats)]
+    coverage = Coverage.of(side.samples, {"bad_line": bad} if bad else None)
     return {
         "run": str(side.run.path),
         "model": side.run.manifest.identity.model.get("name"),
-        **{name: side.summary[name] for name in _SIDE},
+        "accuracy": correct / total if total else None,
+        "avg_margin": float(margins.mean()) if len(margins) else None,
+        "correct_count": correct,
+        "total_count": total,
+        "scored_count": int(table.scored.sum()),
+        "bad_line_count": bad,
+        "coverage": {
+            "items": coverage.items,
+            "scored": coverage.scored,
+            "missing": coverage.missing,
+            "text": coverage.text,
+        },
+        "notes": side.summary["notes"],
     }
 
 
-def _difference(a: Side, b: Side, pairs: Pairs, seed: int) -> dict[str, Any]:
-    correct = [[sample.result["correct"] for sample in side] for side in zip(*pairs, strict=True)] or [[], []]
+def _difference(
+    first: dict[str, Any], second: dict[str, Any], a: Side, b: Side, pairs: Pairs, unit: Codes
+) -> dict[str, Any]:
+    correct = np.array([[x.result["correct"], y.result["correct"]] for x, y in pairs], dtype=np.float64).reshape(-1, 2)
     bounded = [(x.result["margin"], y.result["margin"]) for x, y in pairs]
+    known = np.array([None not in pair for pair in bounded], dtype=np.bool_)
     margins = np.array([pair for pair in bounded if None not in pair], dtype=np.float64).reshape(-1, 2)
-    test = mcnemar_exact(*correct)
+    test = mcnemar_exact(*correct.T)
     return {
-        "accuracy": _minus(b.summary["accuracy"], a.summary["accuracy"]),
-        "avg_margin": _minus(b.summary["avg_margin"], a.summary["avg_margin"]),
-        "correct_count": b.summary["correct_count"] - a.summary["correct_count"],
+        "accuracy": _minus(second["accuracy"], first["accuracy"]),
+        "avg_margin": _minus(second["avg_margin"], first["avg_margin"]),
+        "correct_count": second["correct_count"] - first["correct_count"],
         "paired_count": len(pairs),
+        "paired_unit_count": len(np.unique(unit)),
         "unpaired": _unpaired(a.samples, b.samples),
-        "paired_accuracy": _paired(*np.array(correct, dtype=np.float64), seed=seed),
-        "paired_margin": _paired(*margins.T, seed=seed),
+        "paired_accuracy": _paired(correct, paired_shares(*correct.T, clusters=unit, level=LEVEL), unit),
+        "paired_margin": _paired(margins, paired_means(*margins.T, clusters=unit[known], level=LEVEL), unit[known]),
         "mcnemar": {
             "both_correct": test.both_correct,
             "only_a_correct": test.only_a_correct,
@@ -160,21 +196,19 @@ def _unpaired(a: Sequence[Sample], b: Sequence[Sample]) -> dict[str, int]:
     }
 
 
-def _paired(a: Floats, b: Floats, *, seed: int) -> dict[str, Any] | None:
+def _paired(both: Floats, difference: PairedDifference | None, unit: Codes) -> dict[str, Any] | None:
     """Both means over the items that both have, and their difference; None where there is no such item."""
-    found = paired_bootstrap(a, b, level=LEVEL, seed=seed)
-    if found is None:
+    if difference is None:
         return None
-    interval = found.interval
+    mean_a, mean_b = both.mean(axis=0).tolist()
+    few = too_few(len(np.unique(unit)), "questions" if len(np.unique(unit)) == len(unit) else "independent units")
     return {
-        "mean_a": float(a.mean()),
-        "mean_b": float(b.mean()),
-        "mean_difference": found.mean_difference,
-        "low": None if interval is None else interval.low,
-        "high": None if interval is None else interval.high,
-        "level": LEVEL,
-        "share_above_zero": found.share_above_zero,
-        "items": found.items,
+        "mean_a": mean_a,
+        "mean_b": mean_b,
+        "mean_difference": difference.mean_difference,
+        **ends(difference.interval),
+        "items": difference.items,
+        "note": None if difference.interval is not None else few or "no interval: all changed alike",
     }
 
 
@@ -223,17 +257,42 @@ def signed_margin_nats(result: dict[str, Any]) -> float | None:
     return float(values[right] - best_other)
 
 
-def _notes(a: Side, b: Side, paired: int) -> list[str]:
+def _notes(a: Side, b: Side, difference: dict[str, Any]) -> list[str]:
     found = []
     if a.run.path.resolve() == b.run.path.resolve():
         found.append("both are the same run")
     elif a.run.manifest.identity.model == b.run.manifest.identity.model:
         found.append("both runs are of the same model")
-    missing = len(a.samples) - paired
-    if missing:
-        left = ", ".join(f"{n} {where.replace('_', ' ')}" for where, n in _unpaired(a.samples, b.samples).items() if n)
+    total, paired = len(a.samples), difference["paired_count"]
+    if paired < total:
+        left = ", ".join(f"{n} {where.replace('_', ' ')}" for where, n in difference["unpaired"].items() if n)
         found.append(
-            f"{missing} of {len(a.samples)} questions were not scored by both ({left}); the table counts them as not "
+            f"{total - paired} of {total} questions were not scored by both ({left}); the table counts them as not "
             "right, intervals, test and flips leave them out"
         )
+    return [*found, *_about_bad_lines(a, b), *_about_units(a, b, difference)]
+
+
+def _about_bad_lines(a: Side, b: Side) -> list[str]:
+    if not (a.bad_lines or b.bad_lines):
+        return []
+    how_many = f"{a.bad_lines}" if a.bad_lines == b.bad_lines else f"{a.bad_lines} in A, {b.bad_lines} in B"
+    return [
+        f"the table counts bad lines of the data ({how_many}) as not right; intervals, test and flips leave them out"
+    ]
+
+
+def _about_units(a: Side, b: Side, difference: dict[str, Any]) -> list[str]:
+    found, paired, count = [], difference["paired_count"], difference["paired_unit_count"]
+    if a.cluster != b.cluster:
+        fields = (f"{side.cluster or 'none'} in {name}" for name, side in (("A", a), ("B", b)))
+        found.append(f"--cluster differs ({', '.join(fields)}): what hangs together in either run is one unit here")
+    if count < paired:
+        units_ = f"these {paired} questions hang together in {count} independent units"
+        test = difference["mcnemar"]
+        if test["only_a_correct"] + test["only_b_correct"]:
+            units_ += ": McNemar's test takes questions as independent, so that the intervals are the safer guide"
+        found.append(units_)
+    if count and (few := too_few(count, "questions" if count == paired else "independent units")):
+        found.append(few)
     return found

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,11 +16,15 @@ from howsure.models.images import Picture, inspect_pictures
 from howsure.storage import address_of, checked, find_below, is_address, local
 
 MOST_CHOICES = 1000
+T = TypeVar("T")
 Place = Path | str
 """A folder on this machine, or the address of one."""
 
 LONGEST_SHOWN = 300
 """Characters of a path that an error repeats."""
+
+LONGEST_LABEL = 100
+"""Characters of a cluster's label; a longer one, such as a whole passage, is cut and ends in a hash."""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -35,7 +39,10 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Item(NamedTuple):
-    """A question that passed every check, under an id that stays the same wherever it stands in the file."""
+    """A question that passed every check, under an id that stays the same wherever it stands in the file.
+
+    Questions with one `cluster` hang together: they are about one passage, one document, one template.
+    """
 
     id: str
     question: str
@@ -43,12 +50,15 @@ class Item(NamedTuple):
     answer_index: int
     group: str | None
     image: Picture | None = None
+    cluster: str | None = None
 
 
 class Questions(NamedTuple):
     items: list[Item]
     skipped: int
     fingerprint: str
+    clusters: str | None = None
+    """A fingerprint of the labels of `--cluster`, where it was given: they are no part of the questions."""
 
     @property
     def image_count(self) -> int:
@@ -56,11 +66,12 @@ class Questions(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A line whose JSON is good: its number, its question, and where its image lies."""
+    """A line whose JSON is good: its number, its question, where its image lies, and what it hangs together with."""
 
     number: int
     question: Question
     image_file: str | None
+    cluster: str | None
 
 
 def read_questions(
@@ -69,8 +80,13 @@ def read_questions(
     max_samples: int | None = None,
     skip_bad: bool = False,
     image_root: str | os.PathLike[str] | None = None,
+    cluster: str | None = None,
 ) -> Questions:
-    """Every line and image checked before any model is loaded; a bad line stops the reading, or is counted."""
+    """Every line and image checked before any model is loaded; a bad line stops the reading, or is counted.
+
+    `cluster` names a field of the data: questions with equal values in it hang together. A question without the field
+    stands for itself; where no question has it, the name is taken for a mistake.
+    """
     if max_samples is not None and max_samples < 1:
         raise InputError(f"--max-samples must be at least 1, not {max_samples}")
     items: list[Item] = []
@@ -83,9 +99,13 @@ def read_questions(
         portion = list(islice(lines, None if max_samples is None else max_samples - len(items)))
         if not portion:
             break
-        items += _items(_rows(portion, places, problems), names, problems)
+        items += _items(_rows(portion, places, cluster, problems), names, problems)
     _report(path, problems, items, skip_bad)
-    return Questions(items, len(problems), _fingerprint(items))
+    if cluster is None:
+        return Questions(items, len(problems), _fingerprint(items))
+    if all(item.cluster is None for item in items):
+        raise InputError(f"--cluster {cluster[:LONGEST_SHOWN]}: no question of {path} has anything in that field")
+    return Questions(items, len(problems), _fingerprint(items), _hashed([item.cluster for item in items]))
 
 
 def _report(path: str | os.PathLike[str], problems: dict[int, str], items: list[Item], skip_bad: bool) -> None:
@@ -113,25 +133,31 @@ def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 # -- one line ---------------------------------------------------------------------------------------------------
 
 
-def _rows(portion: list[tuple[int, bytes]], places: list[Place], problems: dict[int, str]) -> list[Row]:
+def _rows(
+    portion: list[tuple[int, bytes]], places: list[Place], cluster: str | None, problems: dict[int, str]
+) -> list[Row]:
     rows = []
     for number, line in portion:
         try:
             question = _question(line)
             image = None if question.image_path is None else _find_image(question.image_path, places)
-            rows.append(Row(number, question, image))
+            rows.append(Row(number, question, image, None if cluster is None else _cluster(line, cluster)))
         except InputError as error:
             problems[number] = str(error)
     return rows
 
 
 def _question(line: bytes) -> Question:
-    try:
-        question = msgspec.json.decode(line, type=Question)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(str(error)) from error
+    question = _decoded(line, Question)
     _check(question)
     return question
+
+
+def _decoded(line: bytes | msgspec.Raw, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(str(error)) from error
 
 
 def _check(question: Question) -> None:
@@ -147,6 +173,24 @@ def _check(question: Question) -> None:
             raise InputError(f"choices[{i}] {choice!r} is the same as choices[{choices.index(choice)}]")
     if not 0 <= question.answer_index < len(choices):
         raise InputError(f"answer_index {question.answer_index} is outside 0 to {len(choices) - 1}")
+
+
+# -- what hangs together ----------------------------------------------------------------------------------------
+
+
+def _cluster(line: bytes, field: str) -> str | None:
+    """The value of the field as a label: 7 and "7" are the same; None where it is missing, null or blank."""
+    raw = _decoded(line, dict[str, msgspec.Raw]).get(field)
+    value = None if raw is None else _decoded(raw, object)
+    if isinstance(value, (list, dict)):
+        kind = "a list" if isinstance(value, list) else "an object"
+        raise InputError(f"{field}, the field of --cluster, must be a text or a number, not {kind}")
+    label = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if value is None or not label.strip():
+        return None
+    if len(label) <= LONGEST_LABEL:
+        return label
+    return f"{label[:LONGEST_LABEL]}… {hashlib.sha256(label.encode()).hexdigest()[:12]}"
 
 
 # -- images -----------------------------------------------------------------------------------------------------
@@ -207,7 +251,8 @@ def _item(row: Row, picture: Picture | None, names: dict[str, int]) -> Item:
     if name in names and question.id is not None:
         raise InputError(f"id {name!r} is that of line {names[name]} already")
     names[name] = row.number
-    return Item(name, question.question, tuple(question.choices), question.answer_index, question.group, picture)
+    choices = tuple(question.choices)
+    return Item(name, question.question, choices, question.answer_index, question.group, picture, row.cluster)
 
 
 def _content_id(question: Question, picture: Picture | None, names: dict[str, int]) -> str:
@@ -221,7 +266,10 @@ def _content_id(question: Question, picture: Picture | None, names: dict[str, in
 
 
 def _fingerprint(items: list[Item]) -> str:
-    parts = [[*item[:5], *_image_content(item.image)] for item in items]
+    return _hashed([[*item[:5], *_image_content(item.image)] for item in items])
+
+
+def _hashed(parts: object) -> str:
     return f"sha256:{hashlib.sha256(msgspec.json.encode(parts)).hexdigest()}"
 
 

@@ -1,4 +1,7 @@
-"""Judging: how often the likeliest choice is right, by how much it wins, and whether its confidence can be believed."""
+"""Judging: how often the likeliest choice is right, by how much it wins, and whether its confidence can be believed.
+
+Questions about one image, or of one cluster, hang together: every interval is over such units.
+"""
 
 from __future__ import annotations
 
@@ -9,55 +12,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.measures import bootstrap_mean, wilson_interval
+from howsure.measures import Interval, mean_interval, overconfidence_interval, too_few
+from howsure.measures.intervals import LEAST_UNITS
 from howsure.runs import Sample
-from howsure.studies.mcq.columns import NORMALISATIONS, Columns, columns
+from howsure.studies.mcq.columns import CLUSTER, IMAGE, NORMALISATIONS, Codes, Columns, columns
 from howsure.studies.summary import Coverage, Figure, summary
-from howsure.studies.sureness import calibration, selective
-
-LEVEL = 0.95
+from howsure.studies.sureness import LEVEL, calibration, ends, selective, share
 
 
 def judge(samples: Sequence[Sample], *, skipped: int = 0, seed: int = 0) -> dict[str, Any]:
     """The summary: a pure function of the samples, whatever order they come in.
 
-    `accuracy` is over all questions, so that one which could not be scored never makes it better;
-    `accuracy_of_scored` leaves those out, and differs only where something is missing.
+    `accuracy` is over all lines of the data: one that could not be scored, or not even be read (`skipped`), counts as
+    not right and never makes it better. `accuracy_without_bad_lines` and `accuracy_of_scored` leave the latter or both
+    out, and differ only where something is missing.
     """
     ordered = sorted(samples, key=lambda sample: sample.index)
     table = columns(ordered)
-    counts = _counts(ordered, table)
+    counts = _counts(ordered, table, skipped)
     confidence, correct = table.confidence[table.scored], table.correct[table.scored]
-    margins = _known(table.margin_nats)
-    calibrated = calibration(confidence, correct, level=LEVEL, seed=seed)
+    unit = table.unit[table.scored]
+    calibrated = calibration(confidence, correct, seed=seed, clusters=unit)
+    groups = _groups(table)
     return summary(
         "mcq",
         Coverage.of(ordered, {"bad_line": skipped} if skipped else None),
-        [
-            _share("accuracy", counts["correct_count"], table.total),
-            Figure.of("mean margin", _mean(margins), "nats", bootstrap_mean(margins, level=LEVEL, seed=seed)),
-        ],
-        _notes(counts, calibrated),
-        accuracy=_ratio(counts["correct_count"], table.total),
+        [_accuracy_figure(table, counts), _margin_figure(table)],
+        _notes(ordered, table, counts, groups, calibrated),
+        accuracy=_ratio(counts["correct_count"], counts["total_count"]),
+        accuracy_without_bad_lines=_ratio(counts["correct_count"], table.total),
         accuracy_of_scored=_ratio(counts["correct_count"], counts["scored_count"]),
         accuracy_by_chance=_mean(table.chance),
-        avg_margin=_mean(margins),
+        avg_margin=_mean(_known(table.margin_nats)),
         mean_entropy_nats=_mean(table.entropy_nats[table.scored]),
         **counts,
         pmi_missing=_pmi_missing(ordered),
-        normalisations=_normalisations(table),
+        normalisations=_normalisations(table, skipped),
         calibration=calibrated,
-        selective=selective(confidence, correct),
-        groups=_groups(table),
+        selective=selective(confidence, correct, clusters=unit),
+        groups=groups,
     )
 
 
-def _counts(ordered: Sequence[Sample], table: Columns) -> dict[str, int]:
+def _counts(ordered: Sequence[Sample], table: Columns, skipped: int) -> dict[str, int]:
     scored = [sample.result for sample in ordered if not sample.failed]
     return {
         "correct_count": int(table.correct.sum()),
-        "total_count": table.total,
+        "total_count": table.total + skipped,
         "scored_count": len(scored),
+        "bad_line_count": skipped,
+        "unit_count": _unit_count(table.unit),
         "tie_count": sum(result["tie"] for result in scored),
         "unbounded_margin_count": int(np.isnan(table.margin_nats[table.scored]).sum()),
         "straddled_count": sum(result.get("straddled") is True for result in scored),
@@ -71,18 +75,60 @@ def _pmi_missing(ordered: Sequence[Sample]) -> dict[str, int]:
     return dict(sorted(Counter(reason for reason in reasons if reason is not None).items()))
 
 
-def _normalisations(table: Columns) -> dict[str, Any]:
-    """Accuracy by each score over all questions; None where no question has that score."""
+# -- accuracy and margin ------------------------------------------------------------------------------------------
+
+
+def _accuracy_figure(table: Columns, counts: dict[str, int]) -> Figure:
+    entry = _accuracy(table.correct, table.unit, counts["bad_line_count"])
+    notes = [too_few(counts["unit_count"] + counts["bad_line_count"], _units_noun(table))]
+    missing, scored = counts["total_count"] - counts["scored_count"], counts["scored_count"]
+    if missing:
+        of_scored = f": {counts['correct_count'] / scored:.1%} of the {scored} scored" if scored else ""
+        notes.append(f"{missing} missing count as not right{of_scored}")
+    interval = {name: entry[name] for name in ("low", "high", "level", "method", "approximate")}
+    return Figure("accuracy", entry["accuracy"], "share", **interval, note=_joined(notes, entry["accuracy"]))
+
+
+def _accuracy(right: NDArray[np.bool_], unit: Codes, bad: int = 0) -> dict[str, Any]:
+    """How often it is right; bad lines are not right, and each of them stands for itself."""
+    after = int(unit.max(initial=-1)) + 1
+    everything = np.concatenate([right, np.zeros(bad, dtype=np.bool_)])
+    found = share(everything, np.concatenate([unit, np.arange(after, after + bad)]))
+    interval = {name: found[name] for name in ("low", "high", "level", "method", "approximate")}
+    return {"accuracy": found["value"], **interval, "correct_count": found["count"], "total_count": found["of"]}
+
+
+def _margin_figure(table: Columns) -> Figure:
+    known = ~np.isnan(table.margin_nats)
+    margins, unit = table.margin_nats[known], table.unit[known]
+    interval = mean_interval(margins, clusters=unit, level=LEVEL) if len(margins) else None
+    why = [None if interval else too_few(_unit_count(unit), _units_noun(table)) or "no interval: all are alike"]
+    return Figure.of("mean margin", _mean(margins), "nats", interval, _joined(why, _mean(margins)))
+
+
+def _joined(notes: Sequence[str | None], value: float | None) -> str | None:
+    """What qualifies a figure; nothing where there is none."""
+    return "; ".join(note for note in notes if note) or None if value is not None else None
+
+
+def _normalisations(table: Columns, skipped: int) -> dict[str, Any]:
+    """Accuracy by each score over all lines of the data; None where no question has that score."""
     found: dict[str, Any] = {}
     for place, name in enumerate(NORMALISATIONS):
         known = int((table.predictions[:, place] >= 0).sum())
-        right = int(table.right(place).sum())
-        found[name] = _accuracy(right, table.total) | {"known_count": known} if known else None
+        accuracy = _accuracy(table.right(place), table.unit, skipped) | {"known_count": known}
+        found[name] = accuracy if known else None
     return found
 
 
+# -- groups -------------------------------------------------------------------------------------------------------
+
+
 def _groups(table: Columns) -> list[dict[str, Any]]:
-    """The main figures of each group, in the order of the data; none where no question has a group."""
+    """The main figures of each group, in the order of the data; none where no question has a group.
+
+    Nobody knows the group of a bad line, so that these are in none.
+    """
     members: dict[str | None, list[int]] = {}
     for i, group in enumerate(table.groups):
         members.setdefault(group, []).append(i)
@@ -93,40 +139,33 @@ def _groups(table: Columns) -> list[dict[str, Any]]:
 
 def _group(name: str | None, table: Columns) -> dict[str, Any]:
     confidence, correct = table.confidence[table.scored], table.correct[table.scored]
+    surplus: Interval | None = None
+    if len(confidence):
+        surplus = overconfidence_interval(confidence, correct, clusters=table.unit[table.scored], level=LEVEL)
     return {
         "group": name,
-        **_accuracy(int(table.correct.sum()), table.total),
+        **_accuracy(table.correct, table.unit),
         "scored_count": len(correct),
+        "unit_count": _unit_count(table.unit),
         "accuracy_by_chance": _mean(table.chance),
         "avg_margin": _mean(_known(table.margin_nats)),
         "mean_confidence": _mean(confidence),
         "overconfidence": _mean(confidence - correct),
+        **{f"overconfidence_{part}": value for part, value in ends(surplus).items()},
     }
 
 
-def _accuracy(right: int, total: int) -> dict[str, Any]:
-    interval = wilson_interval(right, total, level=LEVEL)
-    return {
-        "accuracy": _ratio(right, total),
-        "low": None if interval is None else interval.low,
-        "high": None if interval is None else interval.high,
-        "correct_count": right,
-        "total_count": total,
-    }
+# -- what a reader must know --------------------------------------------------------------------------------------
 
 
-def _share(name: str, part: int, whole: int) -> Figure:
-    return Figure.of(name, _ratio(part, whole), "share", wilson_interval(part, whole, level=LEVEL))
-
-
-def _notes(counts: dict[str, int], calibrated: dict[str, Any] | None) -> list[str]:
-    correct, scored, total = counts["correct_count"], counts["scored_count"], counts["total_count"]
-    found = []
-    if 0 < scored < total:
-        found.append(
-            f"accuracy counts the missing as not right; of the {scored} scored it is {correct / scored:.1%}, and "
-            "sureness is judged on those"
-        )
+def _notes(
+    ordered: Sequence[Sample],
+    table: Columns,
+    counts: dict[str, int],
+    groups: Sequence[dict[str, Any]],
+    calibrated: dict[str, Any] | None,
+) -> list[str]:
+    found = [*_about_missing(table, counts), *_about_units(ordered, table, groups)]
     sentences = {
         "tie_count": "ties that went to the first of the likeliest choices",
         "unbounded_margin_count": "margins over a choice of probability 0, which are not in the mean",
@@ -137,6 +176,56 @@ def _notes(counts: dict[str, int], calibrated: dict[str, Any] | None) -> list[st
     if calibrated is not None and calibrated["smooth_ece_missing"]:
         found.append(calibrated["smooth_ece_missing"])
     return found
+
+
+def _about_missing(table: Columns, counts: dict[str, int]) -> list[str]:
+    correct, scored, bad = counts["correct_count"], counts["scored_count"], counts["bad_line_count"]
+    found = []
+    if bad and table.total:
+        found.append(
+            f"accuracy counts the {bad} bad lines of the data as not right; without them it is "
+            f"{correct / table.total:.1%} of {table.total}. No other figure and no group has them"
+        )
+    if 0 < scored < table.total:
+        found.append(
+            f"accuracy counts what could not be scored as not right; of the {scored} scored it is "
+            f"{correct / scored:.1%}, and confidence is judged on those"
+        )
+    return found
+
+
+def _about_units(ordered: Sequence[Sample], table: Columns, groups: Sequence[dict[str, Any]]) -> list[str]:
+    found, total = [], table.total
+    kinds = {"an image": IMAGE, "a cluster": CLUSTER}
+    labels = {what: [sample.result.get(name) for sample in ordered] for what, name in kinds.items()}
+    shared = [what for what, known in labels.items() if _repeats(known)]
+    if shared:
+        found.append(
+            f"questions that share {' or '.join(shared)} hang together: intervals take these {total} questions as "
+            f"{_unit_count(table.unit)} independent units"
+        )
+    alone = labels["a cluster"].count(None)
+    if 0 < alone < total:
+        found.append(f"{alone} of {total} questions have no cluster, and count as independent of the others")
+    small = sum(group["unit_count"] < LEAST_UNITS for group in groups)
+    if small:
+        found.append(
+            f"no interval for {small} of {len(groups)} groups: it takes at least {LEAST_UNITS} {_units_noun(table)}"
+        )
+    return found
+
+
+def _repeats(labels: Sequence[str | None]) -> bool:
+    known = [label for label in labels if label is not None]
+    return len(set(known)) < len(known)
+
+
+def _unit_count(unit: Codes) -> int:
+    return len(np.unique(unit))
+
+
+def _units_noun(table: Columns) -> str:
+    return "questions" if _unit_count(table.unit) == table.total else "independent units"
 
 
 def _known(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -77,14 +77,15 @@ def prepare_all(
     batch_size: int | None = None,
     skip_bad: bool = False,
     image_root: str | os.PathLike[str] | None = None,
+    cluster: str | None = None,
     **model_options: Any,
 ) -> list[Prepared]:
     """The same for several models over data that is read once."""
     how = asking(prompt, chat=chat, pmi=pmi)
     if batch_size is not None and batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, not {batch_size}")
-    questions = read_questions(data, max_samples=max_samples, skip_bad=skip_bad, image_root=image_root)
-    options = {
+    questions = read_questions(data, max_samples=max_samples, skip_bad=skip_bad, image_root=image_root, cluster=cluster)
+    options: dict[str, Any] = {
         "prompt": how.prompt,
         "chat": chat,
         "pmi": pmi,
@@ -92,6 +93,8 @@ def prepare_all(
         "batch_size": batch_size,
         "skip_bad": skip_bad,
     }
+    if cluster is not None:
+        options["cluster"] = cluster
     opened = open_models(models, model_options)
     for model, _ in opened:
         _require(model, questions, how)
@@ -167,11 +170,14 @@ def carry_out_all(prepared: list[Prepared], source: str | os.PathLike[str], **ho
 
 def _identity(prepared: Prepared, seed: int) -> Identity:
     model, questions = prepared.model, prepared.questions
+    data: dict[str, Any] = {"fingerprint": questions.fingerprint, "skipped": questions.skipped}
+    if questions.clusters is not None:
+        data["clusters"] = questions.clusters
     return Identity(
         study="mcq",
         options=prepared.options,
         model={"name": model.name, **model.fingerprint()},
-        data={"fingerprint": questions.fingerprint, "skipped": questions.skipped},
+        data=data,
         seed=seed,
     )
 

@@ -72,6 +72,11 @@ class Columns:
         return np.where(self.region, self.inside, np.where(self.point, self.within, self.refused))
 
     @property
+    def near(self) -> Bools:
+        """Within δ, whatever is to be clicked, or a refusal where there is nothing: what `agreement` counts."""
+        return np.where(self.placed, self.within, self.refused)
+
+    @property
     def images(self) -> int:
         return len(np.unique(self.image))
 

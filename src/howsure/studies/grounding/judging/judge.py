@@ -1,6 +1,6 @@
 """Judging: how often the click is right, how far off it is, and whether the model knows.
 
-Distances are in the 0–1000 frame. Items on the same screen hang together, so intervals draw whole screens.
+Distances are in the 0–1000 frame. Items on the same screen hang together, so intervals are over screens.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from howsure.measures import too_few
 from howsure.runs import Sample
 from howsure.studies.grounding.items import LABELS
 from howsure.studies.grounding.judging.columns import Columns, columns
-from howsure.studies.grounding.judging.figures import figures, mean_of, median_of, ratio, share
+from howsure.studies.grounding.judging.figures import COUNT_BAD, WITHOUT_BAD, figures
 from howsure.studies.grounding.judging.knows import knows
 from howsure.studies.grounding.judging.remarks import remarks
 from howsure.studies.summary import Coverage, Figure, summary
@@ -22,48 +23,57 @@ from howsure.studies.summary import Coverage, Figure, summary
 UNIT = "of 1000"
 """Of a distance: thousandths of the screen, across and down."""
 
-_SCALARS = ("accuracy", "accuracy_of_answered", "mean_l2", "median_l2", "point_in_target", "hit_rate")
+_SCALARS = (
+    *("accuracy", "accuracy_without_bad_samples", "accuracy_of_answered"),
+    *("mean_l2", "median_l2"),
+    *("point_in_target", "point_in_target_without_bad_samples"),
+    *("hit_rate", "hit_rate_without_bad_samples"),
+)
 
 
 def judge(samples: Sequence[Sample], *, delta: float, skipped: int = 0, seed: int = 0) -> dict[str, Any]:
     """The summary: a pure function of the samples, whatever order they come in.
 
     `accuracy` is the share within δ of all items that have something to click. An answer that cannot be read, a refusal
-    and a failed call are misses, and are in neither mean nor median of the distances. What lies within δ is decided
+    and a failed call are misses, and are in neither mean nor median of the distances; so are samples of the data that
+    could not be read (`skipped`), and `accuracy_without_bad_samples` leaves these out. What lies within δ is decided
     here, from the distances, so that a run can be judged by another δ. `figures` holds every figure with its interval
     and counts; the main ones stand beside it as plain numbers.
     """
     ordered = sorted(samples, key=lambda sample: sample.index)
     table = columns(ordered, delta=delta)
-    found, sureness = figures(table, seed=seed), knows(ordered, table, seed=seed)
+    found, sureness = figures(table, bad=skipped), knows(ordered, table, seed=seed)
+    splits = _splits(ordered, table)
     return summary(
         "grounding",
         Coverage.of(ordered, {"bad_sample": skipped} if skipped else None),
-        _headline(found, table, delta),
-        remarks(ordered, table, found, sureness, delta=delta),
+        _headline(found, table, delta, skipped),
+        remarks(ordered, table, found, sureness, splits, delta=delta, bad=skipped),
         delta=delta,
         **{name: found[name]["value"] for name in _SCALARS},
         wrong_format_share=found["wrong_format"]["value"],
+        total_count=len(table) + skipped,
+        bad_sample_count=skipped,
         **_counts(table),
         why_not=_why_not(ordered),
         figures=found,
-        splits=_splits(ordered, table, seed),
+        splits=splits,
         knows=sureness,
     )
 
 
-def judge_group(samples: Sequence[Sample], *, delta: float, seed: int = 0) -> dict[str, Any]:
+def judge_group(samples: Sequence[Sample], *, delta: float, skipped: int = 0) -> dict[str, Any]:
     """The figures of some of the samples, such as those of one user: `accuracy`, `mean_l2`, `median_l2`, and ours.
 
-    Each is None where there is nothing to compute it from; `low` and `high` are the ends of accuracy's interval.
+    Each is None where there is nothing to compute it from; `low` and `high` are the ends of accuracy's interval. Bad
+    samples of the data (`skipped`) have no user and no other label that is known, so that only a whole run has them.
     """
     ordered = sorted(samples, key=lambda sample: sample.index)
-    return _group(columns(ordered, delta=delta), seed)
+    return _group(columns(ordered, delta=delta), skipped)
 
 
 def _counts(table: Columns) -> dict[str, int]:
     return {
-        "total_count": len(table),
         "image_count": table.images,
         "answered_count": int(table.answered.sum()),
         "failed_count": int((~table.answered).sum()),
@@ -88,7 +98,7 @@ def _why_not(ordered: Sequence[Sample]) -> dict[str, int]:
 # -- the figures that matter ----------------------------------------------------------------------------------------
 
 
-def _headline(found: dict[str, dict[str, Any]], table: Columns, delta: float) -> list[Figure]:
+def _headline(found: dict[str, dict[str, Any]], table: Columns, delta: float, bad: int) -> list[Figure]:
     """What the data can be judged by: a region before a distance, and refusals and wrong forms where there are any."""
     within = ("accuracy", f"accuracy within {delta:g}", "share")
     wanted = [("point_in_target", "point in target", "share")] if table.region.any() else []
@@ -98,22 +108,55 @@ def _headline(found: dict[str, dict[str, Any]], table: Columns, delta: float) ->
         wanted += [("refused_rightly", "refused rightly", "share")]
     if table.unreadable.any():
         wanted += [("wrong_format", "in wrong format", "share")]
-    return [_figure(found[key], name, unit) for key, name, unit in wanted or [within]]
+    ends = ("low", "high", "level", "method", "approximate")
+    return [
+        Figure(
+            name,
+            found[key]["value"],
+            unit,
+            **{end: found[key][end] for end in ends},
+            note=_note(key, found, table, bad),
+        )
+        for key, name, unit in wanted or [within]
+    ]
 
 
-def _figure(found: dict[str, Any], name: str, unit: str) -> Figure:
-    return Figure(name, found["value"], unit, found["low"], found["high"], found["level"], found["method"])
+def _note(name: str, found: dict[str, dict[str, Any]], table: Columns, bad: int) -> str | None:
+    """What a figure counts as a miss or leaves out, and why it has no interval."""
+    figure, parts = found[name], []
+    if figure["value"] is None:
+        return None
+    rows = {
+        "accuracy": table.placed,
+        "point_in_target": table.region,
+        "mean_l2": table.measured,
+        "median_l2": table.measured,
+        "refused_rightly": ~table.placed,
+        "wrong_format": table.answered,
+    }[name]
+    counted_bad = bad if name in COUNT_BAD else 0
+    lost = {"failed": int((rows & ~table.answered).sum()), "bad": counted_bad}
+    if any(lost.values()):
+        parts.append(f"{' and '.join(f'{count} {what}' for what, count in lost.items() if count)} counted as misses")
+    if counted_bad:
+        parts.append(f"{found[name + WITHOUT_BAD]['value']:.1%} without the bad")
+    if name in ("mean_l2", "median_l2") and figure["count"] < figure["of"]:
+        parts.append(f"over the {figure['count']} of {figure['of']} with a click")
+    if figure["low"] is None:
+        screens = len(np.unique(table.image[rows])) + counted_bad
+        parts.append(too_few(screens, "screens") or "no interval: all are alike")
+    return "; ".join(parts) or None
 
 
 # -- splits ---------------------------------------------------------------------------------------------------------
 
 
-def _splits(ordered: Sequence[Sample], table: Columns, seed: int) -> dict[str, list[dict[str, Any]]]:
+def _splits(ordered: Sequence[Sample], table: Columns) -> dict[str, list[dict[str, Any]]]:
     """For each kind of label that the data has, the figures of each value; an item with several counts in each."""
     found = {kind: _members([sample.result.get("labels", {}).get(kind, []) for sample in ordered]) for kind in LABELS}
     return {
         kind: [
-            {"value": value, **_group(table.rows(np.array(members[value], dtype=np.intp)), seed)}
+            {"value": value, **_group(table.rows(np.array(members[value], dtype=np.intp)))}
             for value in sorted(members, key=_ORDER.get(kind, _as_found))
         ]
         for kind, members in found.items()
@@ -145,20 +188,18 @@ def _by_number(value: str | None) -> tuple[bool, bool, int, str]:
 _ORDER: dict[str, Callable[[str | None], Any]] = {"user": _by_number}
 
 
-def _group(table: Columns, seed: int) -> dict[str, Any]:
-    placed, region = table.placed, table.region
-    accuracy = share(table.within[placed], table.image[placed], seed=seed)
-    inside = share(table.inside[region], table.image[region], seed=seed)
+def _group(table: Columns, bad: int = 0) -> dict[str, Any]:
+    found = figures(table, bad=bad)
+    accuracy, inside = found["accuracy"], found["point_in_target"]
+    ends = ("low", "high", "approximate")
     return {
         "count": len(table),
         "accuracy": accuracy["value"],
-        "low": accuracy["low"],
-        "high": accuracy["high"],
-        "mean_l2": mean_of(table.l2[table.measured]),
-        "median_l2": median_of(table.l2[table.measured]),
+        **{end: accuracy[end] for end in ends},
+        "mean_l2": found["mean_l2"]["value"],
+        "median_l2": found["median_l2"]["value"],
         "point_in_target": inside["value"],
-        "point_in_target_low": inside["low"],
-        "point_in_target_high": inside["high"],
-        "hit_rate": ratio(int(table.hit.sum()), len(table)),
-        **{name: count for name, count in _counts(table).items() if name != "total_count"},
+        **{f"point_in_target_{end}": inside[end] for end in ends},
+        "hit_rate": found["hit_rate"]["value"],
+        **_counts(table),
     }

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from howsure.measures.intervals import LEAST_UNITS
 from howsure.runs import Sample
 from howsure.studies.grounding.judging.columns import Columns
-
-FEW_IMAGES = 10
-"""Below about so many, the percentile bootstrap is too narrow."""
+from howsure.studies.grounding.judging.figures import COUNT_BAD, WITHOUT_BAD
 
 WIDE_NET = 0.2
 """How far accuracy within δ may lie above point in target before δ says little about hitting it."""
@@ -23,14 +22,17 @@ def remarks(
     table: Columns,
     figures: dict[str, dict[str, Any]],
     knows: dict[str, dict[str, Any]],
+    splits: dict[str, list[dict[str, Any]]],
     *,
     delta: float,
+    bad: int,
 ) -> list[str]:
     return [
         *_about_misses(table, figures),
+        *_about_bad_samples(figures, bad),
         *_about_delta(table, delta),
         *_about_places(table),
-        *_about_screens(table),
+        *_about_screens(table, splits),
         *_about_samples(samples),
         *_about_confidence(knows),
     ]
@@ -59,6 +61,18 @@ def _about_misses(table: Columns, figures: dict[str, dict[str, Any]]) -> Iterato
         )
 
 
+def _about_bad_samples(figures: dict[str, dict[str, Any]], bad: int) -> Iterator[str]:
+    """Which share a sample belongs to that could not be read is not known, so that each counts all of them."""
+    if not bad:
+        return
+    without = {name: figures[f"{name}{WITHOUT_BAD}"]["value"] for name in COUNT_BAD}
+    parts = [f"{name.replace('_', ' ')} {value:.1%}" for name, value in without.items() if value is not None]
+    yield (
+        f"{bad} bad samples of the data could not be read, and count as misses; without them: {', '.join(parts)}. No "
+        "other figure and no group has them"
+    )
+
+
 def _about_delta(table: Columns, delta: float) -> Iterator[str]:
     region = table.region
     if not region.any():
@@ -83,10 +97,13 @@ def _about_places(table: Columns) -> Iterator[str]:
         yield f"{cut} of {int(table.unreadable.sum())} answers in a wrong format ended at --max-new-tokens"
 
 
-def _about_screens(table: Columns) -> Iterator[str]:
-    if 0 < table.images < FEW_IMAGES and len(table) > 1:
-        what = "1 screen, which" if table.images == 1 else f"{table.images} screens, which"
-        yield f"all samples are on {what} is too few for intervals to be trusted"
+def _about_screens(table: Columns, splits: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
+    if table.images < len(table):
+        yield f"intervals are over screens: these {len(table)} samples are on {table.images}"
+    few = {kind: sum(row["image_count"] < LEAST_UNITS for row in rows) for kind, rows in splits.items()}
+    parts = [f"{count} of {len(splits[kind])} by {kind}" for kind, count in few.items() if count]
+    if parts:
+        yield f"no interval for groups on fewer than {LEAST_UNITS} screens: {', '.join(parts)}"
 
 
 def _about_samples(samples: Sequence[Sample]) -> Iterator[str]:
