@@ -17,6 +17,7 @@ from howsure.cli.app import app
 from howsure.report.entropy import print_entropy
 from howsure.studies.entropy import Text, cross_entropy_of_text, entropy_of_text
 from howsure.studies.theorem import theorem
+from studies.readers import write_arpa
 
 
 def cli(*arguments: str | Path, stdin: str | bytes | None = None) -> Result:
@@ -181,7 +182,7 @@ def test_a_models_cross_entropy_is_printed_below_the_text() -> None:
         "1.5 bits per character",
         "perplexity under m     2.82843",
         "0.500 bits above the entropy of one character",
-        "1.500 bits above the entropy rate estimated",
+        "1.500 bits above the estimate of the entropy rate",
     ):
         assert words in shown
 
@@ -191,15 +192,46 @@ def test_a_model_reads_the_text_too(book: Path, tmp_path: Path) -> None:
     arpa = tmp_path / "book.arpa"
     assert cli("ngram", "train", book, "--order", "2", "--smoothing", "mle", "--out", arpa, "--quiet").exit_code == 0
     found = data("entropy", book, "--symbols", "words", "--model", f"ngram:{arpa}", "--blocks", "2", "--quiet")
-    half = 2 / 6  # after «be», once in two comes «or», once the end of the line; all else is certain
-    assert found["against"]["cross_entropy_bits"] == pytest.approx(half)
-    assert found["against"]["distance_bits"] == pytest.approx(abs(half - found["plugin_bits"]))
+    sixth = 1 / 6  # after «be» comes «or» once in two, and else the line ends, which is no word; all else is certain
+    assert found["against"]["cross_entropy_bits"] == pytest.approx(sixth)
+    assert found["against"]["perplexity"] == pytest.approx(2**sixth)
+    assert found["against"]["distance_bits"] == pytest.approx(abs(sixth - found["plugin_bits"]))
+    assert found["against"]["counted"] == "words only, without the 20 ends of sentences (</s>)"
+    run = data("perplexity", book, "--model", f"ngram:{arpa}", "--out", tmp_path / "run", "--quiet")
+    assert run["corpus"]["bits_per_word"] == pytest.approx(sixth), "as howsure perplexity has it"
+    letters = data("entropy", book, "--symbols", "characters", "--model", f"ngram:{arpa}", "--quiet")["against"]
+    assert letters["cross_entropy_bits"] == pytest.approx(2 * 20 / 380), "here line ends are symbols, and </s> counts"
+    assert letters["counted"] == "the whole text, with </s> for the end of each line"
     shown = " ".join(cli("entropy", book, "--model", f"ngram:{arpa}", "--blocks", "1", "--quiet").stdout.split())
-    assert "0.333333 bits per word" in shown
+    assert "0.166667 bits per word" in shown
     assert "below the entropy of one word" in shown
-    assert "no model goes below the true entropy rate, which so is at most 0.333 bits per word" in shown
+    assert "counted words only, without the 20 ends of sentences (</s>)" in shown
+    assert "one that was trained on this text, or does not know some of its words, may" in shown
     plan = json.loads(cli("entropy", book, "--model", f"ngram:{arpa}", "--dry-run", "--json").stdout)
     assert plan == {"items": 1, "model_calls": 1, "tokens": 140, "tokens_scored": 140}
+
+
+def test_the_distance_between_a_models_words_and_the_texts_own_by_hand(tmp_path: Path) -> None:
+    """«a b» and «x a»: H(p) = 1.5 bits; the words have 10^-3.375 together, so H(p, m) = 3.375 / 4 · log₂ 10."""
+    path = tmp_path / "t.txt"
+    path.write_text("a b\nx a\n")
+    found = data("entropy", path, "--model", write_arpa(tmp_path), "--quiet")
+    cross = 3.375 / 4 * math.log2(10)
+    assert found["plugin_bits"] == pytest.approx(1.5)
+    assert found["against"]["cross_entropy_bits"] == pytest.approx(cross)
+    assert found["against"]["distance_bits"] == pytest.approx(cross - 1.5)
+    assert found["against"]["counted"].endswith("; 1 unknown words cost too little")
+
+
+def test_a_distance_to_something_impossible_is_infinite_and_says_why(tmp_path: Path, book: Path) -> None:
+    arpa = tmp_path / "book.arpa"
+    assert cli("ngram", "train", book, "--order", "1", "--smoothing", "mle", "--out", arpa, "--quiet").exit_code == 0
+    (tmp_path / "t.txt").write_text("to be never\n")
+    found = data("entropy", tmp_path / "t.txt", "--model", f"ngram:{arpa}", "--quiet")["against"]
+    assert (found["cross_entropy_bits"], found["distance_bits"]) == (None, None)
+    assert found["counted"].endswith("; 1 tokens have probability zero")
+    shown = cli("entropy", tmp_path / "t.txt", "--model", f"ngram:{arpa}", "--quiet").stdout
+    assert "— (there is no estimate of the entropy rate)" in shown
 
 
 def test_a_model_is_for_texts_in_files(book: Path) -> None:

@@ -72,8 +72,9 @@ def process(*arguments: str | Path, stdin: str | None = None) -> subprocess.Comp
 @pytest.mark.long
 def test_trained_read_and_compared_with_the_real_commands(tmp_path: Path, text: Path) -> None:
     """A model of the same words, one that never saw them in order, and which of the two needs fewer bits."""
-    test = tmp_path / "test.txt"
-    test.write_text("the quick brown fox jumps over the lazy dog\n" * 60)
+    test = tmp_path / "test.jsonl"
+    lines = ["the quick brown fox jumps over the lazy dog\n" * (9 + i) + "the lazy fox\n" * (i % 2) for i in range(6)]
+    test.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
     (tmp_path / "train.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 5 + poem(400))
     for order in ("1", "3"):
         trained = process(
@@ -91,10 +92,12 @@ def test_trained_read_and_compared_with_the_real_commands(tmp_path: Path, text: 
     assert compared.returncode == 0, compared.stderr
     difference = json.loads(compared.stdout)["difference"]
     assert difference["high"] < 0, "three words know more than one"
+    (tmp_path / "all.txt").write_text("".join(lines))
+    whole = howsure.perplexity(tmp_path / "all.txt", f"ngram:{tmp_path}/3.arpa", out=tmp_path / "whole").summary
     piped = process("perplexity", "-", "--model", f"ngram:{tmp_path}/3.arpa", "--out", tmp_path / "piped", "--json",
-                    "--quiet", stdin=test.read_text())  # fmt: skip
+                    "--quiet", stdin="".join(lines))  # fmt: skip
     assert piped.stderr == ""
-    assert json.loads(piped.stdout)["corpus"] == howsure.Run(tmp_path / "3").summary["corpus"]  # type: ignore[index]
+    assert json.loads(piped.stdout)["corpus"] == whole["corpus"]
 
 
 def test_what_train_prints_as_data_is_what_the_library_says(tmp_path: Path, text: Path) -> None:
@@ -154,6 +157,16 @@ def test_data_is_the_summary_and_quiet_says_nothing_else(tmp_path: Path, text: P
     shown = done(*run, "--quiet")
     assert "scored 1 of 1" in shown.stdout
     assert shown.stderr == ""
+
+
+def test_a_model_without_smoothing_is_infinite_while_it_reads_and_after(tmp_path: Path, text: Path) -> None:
+    (tmp_path / "train.txt").write_text("the quick brown fox\n")
+    done("ngram", "train", tmp_path / "train.txt", "--order", "1", "--smoothing", "mle", "--out", tmp_path / "m.arpa")
+    result = done("perplexity", text, "--model", f"ngram:{tmp_path / 'm.arpa'}", "--out", tmp_path / "run")
+    impossible = howsure.Run(tmp_path / "run").summary["corpus"]["impossible"]  # type: ignore[index]
+    assert impossible > 100
+    assert f"infinite bits per byte ({impossible} tokens of probability zero)" in result.stderr
+    assert f"— (infinite: {impossible} tokens of probability zero)" in result.stdout
 
 
 def test_without_a_folder_one_is_made_and_named(

@@ -149,6 +149,7 @@ def test_a_document_by_hand(cats: NgramModel) -> None:
     assert found.byte_counts.tolist() == [5, 5, 2, 4, 0]
     assert found.word_starts.tolist() == [1, 1, 0, 1, 0]
     assert found.unknown.tolist() == [False, False, False, True, False]
+    assert found.sentence_ends.tolist() == [False, False, True, False, True]
 
 
 pieces = st.sampled_from(

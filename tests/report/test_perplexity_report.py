@@ -16,10 +16,10 @@ import howsure
 from howsure.report import progress as progress_module
 from howsure.report.perplexity import print_comparison, print_perplexity, print_trained
 from howsure.report.progress import BarProgress, LineProgress
-from howsure.report.text import value_with_interval
+from howsure.report.text import short_figure, value_with_interval
 from howsure.runs import Sample
 from howsure.studies.perplexity.work import ReadSoFar
-from studies.readers import BYTES, PROBS, Reader, poem, put
+from studies.readers import BYTES, PROBS, Reader, poem, put, write_arpa
 
 Show = Callable[[Console], None]
 WIDTHS = pytest.mark.parametrize("width", [80, 200])
@@ -42,7 +42,7 @@ def in_one_line(shown: str) -> str:
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("pair")
-    path = put(folder / "t.jsonl", *(poem(200 + 50 * i, seed=i) for i in range(3)), "fox fail")
+    path = put(folder / "t.jsonl", *(poem(200 + 50 * i, seed=i) for i in range(6)), "fox fail")
     first = Reader(PROBS, name="first", vocabulary=frozenset(PROBS) - {"sky"}, fail="fail")
     return howsure.perplexity(path, first, model_b=Reader(0.2, name="second"), out=folder / "out")
 
@@ -56,13 +56,14 @@ def test_a_run_fits_its_width_and_says_what_to_compare_by(pair: Any, width: int)
     corpus, ends = pair.a.summary["corpus"], pair.a.summary["intervals_bits"]
     for words in (
         "bits per byte", "perplexity per word", "perplexity per token", "95% interval",
-        "coverage", "scored 3 of 4; 1 missing: 1 too hard",
+        "coverage", "scored 6 of 7; 1 missing: 1 too hard",
         f"per token {corpus['tokens']:,} {corpus['bits_per_token']:.4f} {corpus['perplexity_per_token']:.4f}",
         f"per byte {corpus['bytes']:,} {corpus['bits_per_byte']:.4f} {corpus['perplexity_per_byte']:.4f}",
-        f"{ends['byte']['low']:.4f} to {ends['byte']['high']:.4f}",
-        f"per known token {corpus['tokens'] - corpus['oov']:,}",
+        f"about {ends['byte']['low']:.4f} to {ends['byte']['high']:.4f}",
+        f"per known token {corpus['tokens'] - corpus['oov']:,} {corpus['bits_per_token_without_oov']:.4f}",
+        f"too low: {corpus['oov']} unknown words)",
         "compare models by bits per byte; what a token is, each model decides for itself",
-        "document, hardest first", "failed t3: said so on paper of fail",
+        "document, hardest first", "failed t6: said so on paper of fail",
         f"note: {corpus['oov']} of {corpus['tokens']:,} tokens are words that the model does not know",
     ):  # fmt: skip
         assert words in in_one_line(shown), words
@@ -75,15 +76,40 @@ def test_a_comparison_fits_its_width_and_is_per_byte(pair: Any, width: int) -> N
     difference = pair.comparison["difference"]
     for words in (
         "B − A (95% interval, paired)", "first", "second",
-        f"{difference['bits_per_byte']:+.4f} bits ({difference['low']:+.4f} to {difference['high']:+.4f})",
-        "compared per byte: what a token is, each model decides for itself", "3 in both",
-        "document, largest difference first", "note: 1 of 4 documents were not read by both",
+        f"{difference['bits_per_byte']:+.4f} bits (about {difference['low']:+.4f} to {difference['high']:+.4f})",
+        "compared per byte: what a token is, each model decides for itself", "6 in both",
+        "document, largest difference first", "note: 1 of 7 documents were not read by both",
         "which flatters it",
     ):  # fmt: skip
         assert words in in_one_line(shown), words
     lines = [line.split()[0] for line in shown.splitlines() if line.startswith("t") and line[1].isdigit()]
     moved = {row["document"]: abs(row["difference"]) for row in pair.comparison["documents"]}
     assert lines == sorted(moved, key=lambda name: -moved[name])
+
+
+@WIDTHS
+@pytest.mark.parametrize(("count", "which"), [(1, "this text"), (3, "these 3 texts")])
+def test_few_texts_are_said_to_be_these_texts_only(tmp_path: Path, count: int, which: str, width: int) -> None:
+    path = put(tmp_path / "t.jsonl", *(poem(900, seed=i) for i in range(count)))
+    found = howsure.perplexity(path, Reader(PROBS), model_b=Reader(0.2, name="b"), out=tmp_path / "both")
+    shown = in_one_line(printed(shown_run(found.a), width))
+    assert shown.count(f"of {which} only; an interval takes 5 documents") == 3
+    assert "interval " not in shown.replace("an interval takes", "")
+    bits = found.a.summary["headline"][0]
+    in_a_list = short_figure(bits)
+    assert in_a_list.endswith(f"bits (of {which} only; an interval takes 5 documents)")
+    compared = in_one_line(printed(lambda console: print_comparison(console, found.comparison), width))
+    difference = found.comparison["difference"]["bits_per_byte"]
+    assert f"{difference:+.4f} bits perplexity per word" in compared
+    assert f"B − A: of {which} only; an interval takes 5 documents" in compared
+
+
+def test_which_tokens_count_is_said_where_a_model_has_ends_of_sentences(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.jsonl", "a b\nb a\n")
+    shown = printed(shown_run(howsure.perplexity(path, write_arpa(tmp_path), out=tmp_path / "run")), 120)
+    assert "the 2 sentence ends (</s>) count per token and per byte, not per word" in shown
+    shown = printed(shown_run(howsure.perplexity(path, Reader(0.5), out=tmp_path / "plain")), 120)
+    assert "</s>" not in shown
 
 
 def test_documents_are_shown_hardest_first_and_the_others_counted(tmp_path: Path) -> None:
@@ -109,7 +135,8 @@ def test_one_document_needs_no_list_and_what_is_missing_is_a_dash(tmp_path: Path
     result = howsure.perplexity(put(tmp_path / "t.jsonl", " \n"), Reader(0.5), out=tmp_path / "run")
     shown = in_one_line(printed(shown_run(result), 80))
     assert "hardest" not in shown
-    assert "per word 0 — — —" in shown
+    assert "per word 0 — —" in shown
+    assert "perplexity per word — (there are none)" in shown
     assert "per known token" not in shown
 
 
@@ -119,7 +146,8 @@ def test_infinite_figures_are_dashes_with_their_note(tmp_path: Path) -> None:
         path, Reader({"a": 0.5, "never": 0.0}, name="a"), model_b=Reader(0.5, name="b"), out=tmp_path / "both"
     )
     shown = in_one_line(printed(shown_run(pair.a), 80))
-    assert "per token 4 — — —" in shown
+    assert "per token 4 — —" in shown
+    assert "bits per byte — (infinite: 2 tokens of probability zero)" in shown
     assert "note: 2 of 4 tokens have probability zero" in shown
     assert "inf" not in shown.replace("infinite", "")
     compared = in_one_line(printed(lambda console: print_comparison(console, pair.comparison), 80))
@@ -219,8 +247,9 @@ def test_a_trained_model_shows_its_counts_discounts_and_how_to_use_it(tmp_path: 
 # -- how far it is ------------------------------------------------------------------------------------------------
 
 
-def sample(i: int, size: int, nats: float | None) -> Sample:
-    result = {"document": "d", "part": i, "last": False, "blocks": {"bytes": [size], "nats": [nats]}}
+def sample(i: int, size: int, nats: float | None, impossible: int = 0) -> Sample:
+    blocks = {"bytes": [size], "nats": [nats], "impossible": [impossible]}
+    result = {"document": "d", "part": i, "last": False, "blocks": blocks}
     return Sample(f"0#{i}", 0, result) if nats is not None else Sample(f"0#{i}", 0, {}, reason="too_hard", detail="")
 
 
@@ -235,6 +264,16 @@ def test_progress_is_in_kilobytes_with_bits_per_byte(kind: type) -> None:
     assert "2.000 bits per byte" in shown, "5,000 bits over 2,500 bytes"
     assert "3 of 3 kB" in shown or "3/3" in shown
     assert "kB/s" in shown
+
+
+def test_progress_is_infinite_from_the_first_impossible_token_on() -> None:
+    progress = ReadSoFar()
+    progress.add([sample(0, 1000, 500.0)])
+    assert progress.text == "0.721 bits per byte"
+    progress.add([sample(1, 1000, 500.0, impossible=1)])
+    assert progress.text == "infinite bits per byte (1 token of probability zero)"
+    progress.add([sample(2, 1000, 500.0, impossible=2)])
+    assert progress.text == "infinite bits per byte (3 tokens of probability zero)"
 
 
 def test_lines_end_with_how_far_it_came_though_something_failed(monkeypatch: pytest.MonkeyPatch) -> None:

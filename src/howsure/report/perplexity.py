@@ -102,6 +102,8 @@ def _failed(rows: Sequence[dict[str, Any]]) -> Text:
 def print_comparison(console: Console, comparison: dict[str, Any]) -> None:
     """Both models and their difference, per byte."""
     console.print(side_by_side(comparison, ("model",), rows_of(comparison)))
+    if note := comparison["difference"]["note"]:
+        console.print(Text(f"B − A: {note}", style="dim"))
     console.print(Text("compared per byte: what a token is, each model decides for itself", style="dim"))
     documents = [row for row in comparison["documents"] if row["difference"] is not None]
     if len(documents) > 1:
@@ -117,8 +119,6 @@ def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     if difference["low"] is not None:
         about = "about " if difference["approximate"] else ""
         shown += f" ({about}{difference['low']:+.4f} to {difference['high']:+.4f})"
-    elif difference["note"]:
-        shown += f" ({difference['note']})"
     by_choice = ("perplexity_per_word", "perplexity_per_token")
     tokens_a, tokens_b = (f"{side['tokens']:,}" if side["tokens"] is not None else "—" for side in (a, b))
     return [

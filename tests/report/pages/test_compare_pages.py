@@ -122,14 +122,24 @@ def test_one_question_that_turned_without_bound(tmp_path: Path) -> None:
 
 
 def test_perplexity_is_compared_per_byte(tmp_path: Path) -> None:
-    data = put(tmp_path / "t.jsonl", *(poem(200, seed=seed) for seed in range(3)))
+    data = put(tmp_path / "t.jsonl", *(poem(200, seed=seed) for seed in range(6)))
     howsure.perplexity(data, Reader(PROBS), out=tmp_path / "a")
     howsure.perplexity(data, Reader(1 / 4), out=tmp_path / "b")
     found = howsure.compare(tmp_path / "a", tmp_path / "b")["difference"]
     page = page_of(tmp_path / "a", tmp_path / "b")
-    assert f"{found['bits_per_byte']:+.4f} bits ({found['low']:+.4f} to {found['high']:+.4f})" in page
-    assert f"B needs fewer bits for {found['documents_b_needs_less']} of 3 documents." in page
-    assert len(re.findall(r"<title>t\d: ", page)) == 3
+    assert f"{found['bits_per_byte']:+.4f} bits (about {found['low']:+.4f} to {found['high']:+.4f})" in page
+    assert "the line its 95 % interval over documents" in page
+    assert f"B needs fewer bits for {found['documents_b_needs_less']} of 6 documents." in page
+    assert len(re.findall(r"<title>t\d: ", page)) == 6
+
+
+def test_few_texts_are_compared_without_an_interval_and_the_page_says_so(tmp_path: Path) -> None:
+    data = put(tmp_path / "t.jsonl", *(poem(900, seed=seed) for seed in range(3)))
+    howsure.perplexity(data, Reader(PROBS), out=tmp_path / "a")
+    howsure.perplexity(data, Reader(1 / 4), out=tmp_path / "b")
+    page = page_of(tmp_path / "a", tmp_path / "b")
+    assert "B − A: of these 3 texts only; an interval takes 5 documents." in page
+    assert "the line its 95 % interval" not in page
 
 
 def clicks(out: Path, places: list[tuple[float, float] | None]) -> Path:

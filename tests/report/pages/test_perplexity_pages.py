@@ -22,7 +22,7 @@ from howsure.report.pages.perplexity_plots import by_document
 from howsure.report.pages.report import report_of
 from howsure.report.pages.tokens import readable_shades_of
 from howsure.runs import Sample
-from studies.readers import PROBS, Reader, poem, put
+from studies.readers import PROBS, Reader, poem, put, write_arpa
 
 LN2 = math.log(2)
 
@@ -122,6 +122,27 @@ def test_documents_stand_beside_each_other_the_hardest_first(tmp_path: Path) -> 
     page = shown(run_of(tmp_path, "a a a", "b b b", "c", "d d", model=model))
     assert re.findall(r">(t\d)</text>", page) == ["t2", "t1", "t3", "t0"]
     assert "1 impossible" in page
+
+
+def test_documents_are_dots_and_all_of_them_together_have_the_interval(tmp_path: Path) -> None:
+    material = run_of(tmp_path, *(poem(300 + 40 * i, seed=i) for i in range(6)))
+    assert material.summary is not None
+    page = shown(material)
+    caption = page[page.index("Bits per byte by document") :]
+    assert "interval" not in caption[: caption.index("</figcaption>")]
+    ends = material.summary["intervals_bits"]["byte"]
+    assert f"about {ends['low']:.4f} to {ends['high']:.4f}" in page[page.index("Per token, per word, per byte") :]
+    few = shown(run_of(tmp_path / "few", poem(300), poem(300, seed=1)))
+    told = few[few.index("Per token, per word, per byte") :]
+    assert "These figures are of these 2 texts only; an interval takes 5 documents." in told
+    assert "95 % interval" not in told
+
+
+def test_ends_of_sentences_are_no_words_on_the_page_of_a_passage_either(tmp_path: Path) -> None:
+    howsure.perplexity(put(tmp_path / "t.jsonl", "a b\nx a\n"), write_arpa(tmp_path), out=tmp_path / "run")
+    material = material_of(tmp_path / "run")
+    assert pages.row(material.sample(0))["perplexity_per_word"] == pytest.approx(10 ** (3.375 / 4))
+    assert "The 2 sentence ends (&lt;/s&gt;) count per token and per byte, not per word." in shown(material)
 
 
 def test_a_run_in_progress_shows_what_is_there(tmp_path: Path) -> None:
@@ -232,7 +253,7 @@ def test_only_averages_over_something_impossible_are_infinite(tmp_path: Path) ->
 
 
 def test_the_hardest_are_said_to_be_of_those_that_are_listed() -> None:
-    figures = {"reason": None, "bytes": 9, "impossible": 0, "intervals_bits": None}
+    figures = {"reason": None, "bytes": 9, "impossible": 0}
     listed = [{"document": f"d{i}", "bits_per_byte": 1.0 + i, **figures} for i in range(3)]
     found = by_document({"documents": listed, "documents_left_out": 2_000, "corpus": None})
     assert found is not None

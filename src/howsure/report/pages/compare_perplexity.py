@@ -25,6 +25,8 @@ def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
     difference = found["difference"]
     fewer, paired = difference["documents_b_needs_less"], difference["documents"]
     told = [] if fewer is None else [f"B needs fewer bits for {fewer:,} of {counted(paired, 'document')}."]
+    if difference["note"]:
+        told.append(f"B − A: {difference['note']}.")
     told.append("Compared per byte: what a token is, each model decides for itself.")
     return [
         paired_table(rows_of(found), told, found["notes"]),
@@ -35,12 +37,13 @@ def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
 def _plots(found: dict[str, Any]) -> list[Node]:
     difference, documents = found["difference"], found["documents"]
     whole = Change("all texts", difference["bits_per_byte"], difference["low"], difference["high"])
+    interval = "" if difference["low"] is None else ", the line its 95 % interval over documents"
     known = [one for one in documents if one["difference"] is not None]
     ranked = sorted(known, key=lambda one: -abs(one["difference"]))
     plots = [
         around_zero(
             "All texts",
-            f"The dot is B − A{_interval(difference)}; left of the dashed line B needs fewer bits: it is better.",
+            f"The dot is B − A{interval}; left of the dashed line B needs fewer bits: it is better.",
             _BITS,
             [whole],
             _signed,
@@ -53,12 +56,6 @@ def _plots(found: dict[str, Any]) -> list[Node]:
     if len(known) > 2:
         plots.append(_scatter(known))
     return plots
-
-
-def _interval(difference: dict[str, Any]) -> str:
-    if difference["low"] is not None:
-        return ", the line its 95 % interval over documents"
-    return f", {difference['note']}" if difference["note"] else ""
 
 
 def _left_out(documents: list[dict[str, Any]], known: list[dict[str, Any]]) -> str:
