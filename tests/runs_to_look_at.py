@@ -58,10 +58,10 @@ def make_mcq(out: Path, data: Path, seed: int) -> None:
 
 def make_perplexity(out: Path, data: Path) -> None:
     model = build_ngram(data)
-    for number in range(3):
+    for number in range(6):
         text = "the quick brown fox jumps over the lazy dog . the sky is blue " * (10 * (number + 1))
-        (data / f"text-{number}.txt").write_text(text)
-    howsure.perplexity([data / f"text-{number}.txt" for number in range(3)], f"ngram:{model}", out=out)
+        (data / f"text-{number}.txt").write_text(text + "\n" + "the fox is lazy\n" * (4 * (number % 3)))
+    howsure.perplexity([data / f"text-{number}.txt" for number in range(6)], f"ngram:{model}", out=out)
 
 
 def make_trajectories(out: Path, data: Path) -> None:
