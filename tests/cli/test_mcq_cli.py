@@ -90,6 +90,7 @@ def test_compare_refuses_in_one_sentence(runs: tuple[Path, Path], data: Path, tm
         (["--chat"], "--chat needs a chat template, and 'before' has none"),
         (["--output-json", "/proc/none/x.json"], "--output-json /proc/none/x.json cannot be written"),
         (["--prompt", "no place"], "has no {question} in it"),
+        (["--cluster", "pasage"], "--cluster pasage: no question of"),
     ],
 )
 def test_mcq_refuses_before_any_work(data: Path, tmp_path: Path, options: list[str], words: str) -> None:
@@ -135,6 +136,7 @@ def test_mcq_passes_its_options_on(data: Path, tmp_path: Path) -> None:
     }
     changed = options("before", "--no-pmi", "--batch-size", "2", "--max-samples", "4", "--skip-bad")
     assert changed == plain | {"pmi": False, "batch_size": 2, "max_samples": 4, "skip_bad": True}
+    assert options("before", "--cluster", "question") == plain | {"cluster": "question"}
     assert options("chat", "--chat") == plain | {"prompt": "{question}", "chat": True}
     assert options("chat", "--prompt", "{question}\\n")["prompt"] == "{question}\n"
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import howsure
 from howsure.report.compare import mcnemar_in_words, print_comparison
-from howsure.report.mcq import confidence_in_words, print_mcq
+from howsure.report.mcq import confidence_in_words, ece_in_words, print_mcq
 from howsure.report.text import signed_nats, signed_points
 from studies.on_paper import OnPaper, write
 
@@ -57,8 +57,10 @@ def test_a_run_fits_its_width_and_says_it_in_words(pair: Any, width: int) -> Non
     for words in (
         "accuracy", "mean margin", "coverage", "scored 12 of 12",
         "sum of log-probabilities, decides", "mean per token", "mean per byte", "PMI", "chance",
-        "on average: it is", "than right", "smooth", "Brier", "AUROC", "of the surest 50%", "of the surest 80%",
-        "surer than right", "questions",
+        "on average: not clearly over- or underconfident: ", "ECE, 15 equal-width bins",
+        "a perfectly calibrated model", "in 19 of 20",
+        "smooth ECE", "Brier", "AUROC (correct vs wrong)", "excess AURC", "of the surest 50%", "of the surest 80%",
+        "by, points", "questions", "no interval for 3 of 3 groups",
     ):  # fmt: skip
         assert words in " ".join(shown.split()), words
 
@@ -88,25 +90,49 @@ def test_hostile_text_is_not_obeyed_on_a_terminal(pair: Any) -> None:
 @pytest.mark.parametrize(
     ("surplus", "low", "high", "words"),
     [
-        (0.12, 0.04, 0.2, "80.0 % on average: it is 12.0 points surer than right (4.0 to 20.0)"),
-        (-0.12, -0.2, -0.04, "80.0 % on average: it is 12.0 points less sure than right (4.0 to 20.0)"),
-        (-0.12, -0.3, 0.06, "80.0 % on average: it is 12.0 points less sure than right (-6.0 to 30.0)"),
-        (0.0001, -0.1, 0.1, "80.0 % on average: it is as sure as it is right"),
-        (0.12, None, None, "80.0 % on average: it is 12.0 points surer than right"),
+        (0.12, 0.04, 0.2, "80.0 % on average: overconfident by 12.0 points (4.0 to 20.0)"),
+        (-0.12, -0.2, -0.04, "80.0 % on average: underconfident by 12.0 points (4.0 to 20.0)"),
+        (0.02, -0.03, 0.07, "80.0 % on average: not clearly over- or underconfident: +2.0 points (-3.0 to 7.0)"),
+        (-0.02, -0.2, 0.0, "80.0 % on average: not clearly over- or underconfident: -2.0 points (-20.0 to 0.0)"),
+        (
+            0.12,
+            None,
+            None,
+            "80.0 % on average: 12.0 points above the share right (no interval: too few independent answers)",
+        ),
+        (
+            -0.12,
+            None,
+            None,
+            "80.0 % on average: 12.0 points below the share right (no interval: too few independent answers)",
+        ),
     ],
 )
 def test_overconfidence_in_words(surplus: float, low: float | None, high: float | None, words: str) -> None:
     entry = {"mean_confidence": 0.8, "overconfidence": surplus, "overconfidence_low": low, "overconfidence_high": high}
     assert confidence_in_words(entry) == words
+    if low is not None:
+        assert "(about " in confidence_in_words(entry | {"overconfidence_approximate": True})
+
+
+def test_an_ece_stands_beside_what_perfect_calibration_would_show() -> None:
+    entry = {"ece_equal_width": 0.225, "ece_equal_width_floor": {"mean": 0.1331, "high": 0.1899}}
+    assert ece_in_words(entry, "equal_width") == (
+        "0.225; a perfectly calibrated model with these confidences: 0.133 on average, up to 0.190 in 19 of 20"
+    )
+    assert ece_in_words({"ece_equal_width": 0.225}, "equal_width") == "0.225", "a run of an earlier version"
 
 
 def test_mcnemar_in_words() -> None:
-    def words(only_a: int, only_b: int, p: float) -> str:
-        return mcnemar_in_words({"mcnemar": {"only_a_correct": only_a, "only_b_correct": only_b, "p_value": p}})
+    def words(only_a: int, only_b: int, p: float, units: int = 50) -> str:
+        test = {"only_a_correct": only_a, "only_b_correct": only_b, "p_value": p}
+        return mcnemar_in_words({"mcnemar": test, "paired_count": 50, "paired_unit_count": units})
 
     assert words(0, 0, 1.0) == "no answer turned from right to wrong or back"
     assert words(5, 3, 0.727).endswith("p = 0.727: chance alone could do this")
     assert words(1, 20, 2e-5).endswith("p = 2.0e-05: more than chance explains, at the 5 % level")
+    assert words(1, 20, 2e-5, 12).endswith("at the 5 % level, were all questions independent")
+    assert words(5, 3, 0.727, 12).endswith("chance alone could do this")
 
 
 def test_differences_carry_sign_unit_and_interval() -> None:
@@ -130,7 +156,8 @@ def test_what_failed_in_one_gets_a_row_of_its_own(tmp_path: Path) -> None:
     shown = printed(lambda console: print_comparison(console, pair.comparison, 2), 100)
     lines = {line.split("  ")[0].strip() or line.strip(): " ".join(line.split()) for line in shown.splitlines()}
     assert lines["accuracy"] == "accuracy 66.7 % 100.0 % +33.3 points"
-    assert "of 2 in both 100.0 % 100.0 % +0.0 points (+0.0 to +0.0)" in " ".join(shown.split())
+    assert "of 2 in both 100.0 % 100.0 % +0.0 points mean margin" in " ".join(shown.split())
+    assert "note: no interval: 2 questions, and it takes at least 5" in shown
     assert "note: 1 of 3 questions were not scored by both (1 failed in a)" in " ".join(shown.split())
 
 
@@ -145,4 +172,4 @@ def test_what_is_missing_is_a_dash(tmp_path: Path) -> None:
     plain = howsure.mcq(path, OnPaper({" a": -1.0, " b": -2.0}), out=tmp_path / "plain", pmi=False)
     shown = printed(lambda console: print_mcq(console, *plain), 120)
     assert "not asked for" in shown
-    assert "AUROC — (all answers are alike)" in shown
+    assert "AUROC (correct vs wrong)  — (all answers are alike)" in shown

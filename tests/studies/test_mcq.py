@@ -119,7 +119,8 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     assert summary["avg_margin"] == pytest.approx(1.5)
     assert summary["coverage"]["text"] == "scored 2 of 3; 1 missing: 1 too long"
     assert summary["notes"] == [
-        "accuracy counts the missing as not right; of the 2 scored it is 50.0%, and sureness is judged on those"
+        "accuracy counts what could not be scored as not right; of the 2 scored it is 50.0%, and confidence is judged "
+        "on those"
     ]
     first, second, failed = result.samples
     assert first.result["log_likelihoods"] == [-3.0, -1.0]

@@ -81,7 +81,10 @@ def confidence_in_words(calibration: dict[str, Any]) -> str:
     value = calibration["overconfidence"]
     low, high = calibration["overconfidence_low"], calibration["overconfidence_high"]
     if low is None or high is None:
-        return f"{mean}: {value * 100:+.1f} points from the share right, from too few answers for an interval"
+        side = "above" if value >= 0.0 else "below"
+        return (
+            f"{mean}: {abs(value) * 100:.1f} points {side} the share right (no interval: too few independent answers)"
+        )
     ends = interval_text(calibration, 100.0, 1, prefix="overconfidence_")
     if low <= 0.0 <= high:
         return f"{mean}: not clearly over- or underconfident: {value * 100:+.1f} points ({ends})"
@@ -124,7 +127,7 @@ def _coverages(selective: dict[str, Any]) -> str:
 
 
 def _groups(groups: Sequence[dict[str, Any]]) -> Table:
-    table = plain_table("group", "questions", "accuracy", "margin", "overconfident by, points")
+    table = plain_table("group", "questions", "accuracy", "margin", "overconfident\nby, points")
     keep_whole(table, 1, 3)
     for entry in groups[:SHOWN_GROUPS]:
         table.add_row(_group_name(entry["group"]), _scored(entry), _share(entry), *_means(entry))
