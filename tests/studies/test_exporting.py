@@ -144,7 +144,7 @@ def _deep(values: list[Any]) -> bool:
 def test_all_studies_are_read_together(runs: Path) -> None:
     query = "SELECT study, count(*) AS n FROM read_parquet(?, union_by_name = true) GROUP BY ALL ORDER BY ALL"
     counted = {row["study"]: row["n"] for row in asked(query, f"{runs}/**/samples.parquet")}
-    assert counted == {"grounding": 30, "mcq": 120, "perplexity": 3, "trajectories": 40, "trust": 6}
+    assert counted == {"grounding": 30, "mcq": 120, "perplexity": 6, "trajectories": 40, "trust": 6}
     turns = asked(
         """SELECT id AS sample, unnest("result.turns", recursive := true) FROM read_parquet(?)""",
         str(runs / "trajectories" / "samples.parquet"),
