@@ -82,6 +82,8 @@ def test_counts() -> None:
     assert "of the shares seen" not in cli("entropy", "--counts", "2", "1", "1", "--quiet").stdout
     found = data("entropy", "--counts", "2", "1", "1", "--against", "0.5,0.25,0.25")
     assert (found["kind"], found["total_count"], found["against"]["kl_bits"]) == ("counts", 4, 0.0)
+    against = cli("entropy", "--counts", "2", "1", "1", "--against", "0.5,0.25,0.25").stdout
+    assert f"too high: by about {2 / 8 / math.log(2):.6g} bits on average (Miller–Madow)" in " ".join(against.split())
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,14 @@ def _print_counts(console: Console, found: CountsEntropy, quiet: bool) -> None:
     console.print()
     console.print(_estimates(found.estimates, quiet))
     _print_against(console, found.against)
+    if found.against is not None and not quiet and not found.against.ruled_out:
+        too_high = found.estimates.miller_madow_bits - found.estimates.plugin_bits
+        console.print(
+            Text(
+                "note: p are the shares of these very counts, which makes KL(p ‖ m) too high: by about "
+                f"{_bits(too_high)} on average (Miller–Madow)"
+            )
+        )
 
 
 def _print_against(console: Console, against: Against | None) -> None:
