@@ -66,8 +66,8 @@ def perplexity(
     Texts may be longer than the model's context, and than memory. A stopped run goes on where it stopped, with the same
     command. Models are compared per byte, since tokens are their own: --model-b, or later `howsure compare`.
 
-    Per word is P(w1 ... wN)^(-1/N): words only. Per token and per byte, an n-gram model's ends of sentences (</s>) count
-    too. Intervals are over documents, from five on; below that, figures are those of these texts and nothing else.
+    Per word is P(w1 ... wN)^(-1/N), words only; per token and per byte, an n-gram model's ends of sentences (</s>)
+    count too. Intervals are over documents, from five on; figures of fewer are of these texts only.
 
     Example: howsure perplexity book.txt --model ngram:model.arpa --model-b smollm2
     """
