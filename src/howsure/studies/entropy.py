@@ -41,7 +41,7 @@ from howsure.models.words import is_space
 from howsure.runs import Progress
 from howsure.storage.unpacking import unpacked
 from howsure.studies.perplexity import prepare_all, read_through
-from howsure.studies.perplexity.sums import Sums, counted
+from howsure.studies.perplexity.sums import Sums, counted, totals
 
 Symbols = Literal["words", "characters", "bytes"]
 SYMBOLS: tuple[Symbols, ...] = ("words", "characters", "bytes")
@@ -315,9 +315,9 @@ def against_model(
     """
     (prepared,) = prepare_all(names, [model], **options)
     sums = read_through(prepared, progress)
-    part = counted(sums, "words" if found.symbols == "words" else "bytes")
+    part = counted(totals(sums), "words" if found.symbols == "words" else "bytes")
     assert part is not None
-    total_nats = math.inf if part.impossible else max(part.nats, 0.0)
+    total_nats = math.inf if part.impossible else part.nats
     against = cross_entropy_of_text(found, model, total_nats, found.symbol_count)
     return replace(found, against=replace(against, counted=_what_counts(found.symbols, sums, part.impossible)))
 

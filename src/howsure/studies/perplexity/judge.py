@@ -12,7 +12,7 @@ from typing import Any
 from howsure.measures import Interval, ratio_interval
 from howsure.measures.intervals import LEAST_UNITS
 from howsure.runs import Sample
-from howsure.studies.perplexity.sums import Counted, Sums, bits_per, counted, joined, perplexity_of, together
+from howsure.studies.perplexity.sums import Counted, Sums, Totals, counted, joined, perplexity_of, together, totals
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.sureness import LEVEL, ends
 
@@ -53,21 +53,16 @@ def _document(parts: Sequence[Sample]) -> Row:
 
 def figures(sums: Sums) -> dict[str, Any]:
     """Counts, cross-entropies and perplexities of some blocks; what is infinite is None, and `impossible` says why."""
-    found: dict[str, Any] = {name: int(sums[name].sum()) for name in UNITS.values()}
-    found |= {"impossible": int(sums["impossible"].sum()), "nll_nats": None}
-    if not found["impossible"]:
-        found["nll_nats"] = float(sums["nats"].sum())
+    total = totals(sums)
+    found: dict[str, Any] = {name: int(total[name]) for name in (*UNITS.values(), "impossible")}
+    found["nll_nats"] = None if found["impossible"] else total["nats"]
     for name, kind in (("oov", "unknown"), ("sentence_ends", "ends")):
-        found[name] = int(sums[kind].sum()) if kind in sums else None
-    for name, unit in UNITS.items():
-        bits = bits_per(sums, unit)
-        found |= {f"bits_per_{name}": _finite(bits), f"perplexity_per_{name}": _finite(perplexity_of(bits))}
-    if found["oov"] is not None:
-        bits = bits_per(sums, "known_tokens")
-        found |= {
-            "bits_per_token_without_oov": _finite(bits),
-            "perplexity_per_token_without_oov": _finite(perplexity_of(bits)),
-        }
+        found[name] = int(total[kind]) if kind in total else None
+    for name, unit in (UNITS | KNOWN).items():
+        part = counted(total, unit)
+        if part is not None:
+            bits, per = part.bits_per_unit, "per_token_without_oov" if name in KNOWN else f"per_{name}"
+            found |= {f"bits_{per}": _finite(bits), f"perplexity_{per}": _finite(perplexity_of(bits))}
     return found
 
 
@@ -82,7 +77,8 @@ def judge(rows: Sequence[Row], *, skipped: Mapping[str, int]) -> dict[str, Any]:
     """The summary of a run."""
     documents = [row["blocks"] for row in rows if row["reason"] is None]
     corpus = figures(together(documents)) if documents else None
-    intervals = {name: bits_interval(documents, unit) for name, unit in (UNITS | KNOWN).items()}
+    each = [totals(document) for document in documents]
+    intervals = {name: bits_interval(each, unit) for name, unit in (UNITS | KNOWN).items()}
     return summary(
         "perplexity",
         coverage(rows, skipped),
@@ -96,12 +92,12 @@ def judge(rows: Sequence[Row], *, skipped: Mapping[str, int]) -> dict[str, Any]:
     )
 
 
-def bits_interval(documents: Sequence[Sums], unit: str) -> Interval | None:
+def bits_interval(documents: Sequence[Totals], unit: str) -> Interval | None:
     """Of the bits per token, word or byte, over documents: what stands in one of them hangs together.
 
     None for fewer than five documents, for documents that are all alike, and where something is impossible.
     """
-    parts = [part for sums in documents if (part := counted(sums, unit)) is not None]
+    parts = [part for total in documents if (part := counted(total, unit)) is not None]
     if any(part.impossible for part in parts):
         return None
     nats = ratio_interval([part.nats for part in parts], [part.units for part in parts], level=LEVEL)
@@ -141,14 +137,14 @@ def _headline(
 ) -> list[Figure]:
     if corpus is None:
         return [Figure("bits per byte", None, "bits")]
-    all_of_them = together(documents)
+    total = totals(together(documents))
     found = []
     for name, field, unit in HEADLINE:
-        part = counted(all_of_them, (UNITS | KNOWN)[unit])
+        part = counted(total, (UNITS | KNOWN)[unit])
         if part is None:
             continue
-        in_bits = field.startswith("bits")
-        interval = intervals[unit] if in_bits else _of_perplexity(intervals[unit])
+        of_bits = field.startswith("bits")
+        interval = intervals[unit] if of_bits else _of_perplexity(intervals[unit])
         notes = []
         if corpus[field] is None:
             notes.append(_why_missing(part))
@@ -156,7 +152,7 @@ def _headline(
             notes.append(of_these_only(len(documents)) or _why_no_interval(intervals[unit]))
         if corpus[field] is not None and corpus["oov"] and unit in ("byte", "word"):
             notes.append(f"too low: {corpus['oov']:,} unknown word{'s' if corpus['oov'] > 1 else ''}")
-        found.append(Figure.of(name, corpus[field], "bits" if in_bits else "", interval, "; ".join(notes) or None))
+        found.append(Figure.of(name, corpus[field], "bits" if of_bits else "", interval, "; ".join(notes) or None))
     return found
 
 

@@ -28,6 +28,10 @@ NATS = ("nats", *(f"{kind}_nats" for kind in KINDS))
 COLUMNS = (*NATS, *COUNTS, *(name for kind in KINDS for name in (kind, f"{kind}_impossible")))
 
 Sums = dict[str, NDArray[np.float64]]
+"""Columns, an entry for each block."""
+
+Totals = dict[str, float]
+"""The same of all blocks together."""
 
 
 def block_size(byte_count: int) -> int:
@@ -115,7 +119,12 @@ class Counted(NamedTuple):
         return math.inf if self.impossible else float(nats_to_bits(self.nats)) / self.units
 
 
-def counted(sums: Sums, unit: str) -> Counted | None:
+def totals(sums: Sums) -> Totals:
+    """All blocks added up."""
+    return {name: float(values.sum()) for name, values in sums.items()}
+
+
+def counted(total: Totals, unit: str) -> Counted | None:
     """The tokens that a figure per unit counts: this is decided here, for every figure alike.
 
     tokens        all that the model predicts; of an n-gram model the words and each end of a sentence, `</s>`
@@ -124,21 +133,13 @@ def counted(sums: Sums, unit: str) -> Counted | None:
                   reads white space and line ends as part of the text, and they count
     known_tokens  tokens without unknown words; None for a model that knows no such thing
     """
-    total = {name: float(values.sum()) for name, values in sums.items()}
-    if unit == "known_tokens":
-        if "unknown" not in total:
-            return None
-        total["known_tokens"] = total["tokens"] - total["unknown"]
+    if unit == "known_tokens" and "unknown" not in total:
+        return None
+    units = total["tokens"] - total["unknown"] if unit == "known_tokens" else total[unit]
     nats, impossible = total["nats"], total["impossible"]
     if (kind := LEFT_OUT.get(unit)) in total:
-        nats, impossible = nats - total[f"{kind}_nats"], impossible - total[f"{kind}_impossible"]
-    return Counted(nats, int(impossible), total[unit])
-
-
-def bits_per(sums: Sums, unit: str) -> float | None:
-    """Cross-entropy in bits per token, word or byte; None where there is none, inf where something was impossible."""
-    found = counted(sums, unit)
-    return None if found is None else found.bits_per_unit
+        nats, impossible = max(nats - total[f"{kind}_nats"], 0.0), impossible - total[f"{kind}_impossible"]
+    return Counted(nats, int(impossible), units)
 
 
 def perplexity_of(bits: float | None) -> float | None:
