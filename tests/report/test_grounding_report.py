@@ -30,13 +30,13 @@ def samples_of() -> list[Sample]:
         item = about(picture(i), target, user=str(1 + i % 2), instruction=f"{i} {HOSTILE} {'and so on ' * 30}")
         item["labels"] |= {"type": [f"{HOSTILE} a kind of thing with a name that is far too long {i % 3}"]}
         if i == 4:
-            unknown = dict.fromkeys(("coordinate_mean", "spread"), "no_coordinates")
+            unknown = dict.fromkeys(("coordinate_mean", "agreement", "spread"), "no_coordinates")
             more = {"confidence": dict.fromkeys(unknown), "confidence_missing": unknown}
             made.append(answered(f"s{i}", i, item, None, **more))
         elif i == 5:
             made.append(failed(f"s{i}", i, item, f"the server said {HOSTILE}"))
         else:
-            sure = {"coordinate_mean": 0.5 + i / 30, "spread": 100.0 - i}
+            sure = {"coordinate_mean": 0.5 + i / 30, "agreement": 1.0 - i / 40, "spread": 100.0 - i}
             made.append(answered(f"s{i}", i, item, (500.0 + 25.0 * i, 500.0), confidence=sure))
     return made
 
@@ -61,11 +61,13 @@ def test_a_run_fits_its_width_and_says_it_in_words(run: Run, width: int) -> None
     assert max(map(len, lines[:folder])) <= width
     for words in (
         "point in target", "accuracy within 140", "mean L2", "median L2", "in wrong format", "scored 11 of 12",
-        "1 missing: 1 no answer", "user", "type", "does it know?", "coordinate mean", "— (a distance)", "no numbers",
-        "without coordinate mean and spread: 1 no answer, 1 no coordinates", "farthest off", "surest misses", "note: ",
+        "1 missing: 1 no answer", "user", "type", "does it know?", "coordinate mean", "no numbers",
+        "without coordinate mean and agreement and spread: 1 no answer, 1 no coordinates",
+        "agreement, against clicks within δ", "ECE, 15 equal-mass bins", "a perfectly calibrated model",
+        "farthest off", "surest misses", "note: ",
         "failed s5:", "in it, for 2 users: user_1/out.json and results.txt", "howsure grounding overlay '",
     ):  # fmt: skip
-        assert words in shown, words
+        assert words in " ".join(shown.split()), words
 
 
 def test_a_narrow_terminal_cuts_neither_whose_figures_they_are_nor_the_figures(run: Run) -> None:

@@ -212,6 +212,16 @@ def test_all_alike_is_no_certainty(right: bool) -> None:
     assert found["selective"]["auroc_low"] is None
 
 
+def test_two_wrong_answers_have_an_auroc_without_an_interval() -> None:
+    found = judge([sample(i, 0.6 + i / 50, i > 1) for i in range(12)])
+    assert found["selective"]["auroc"] == 1.0
+    assert found["selective"]["auroc_low"] is None
+    assert found["notes"] == ["no interval for the AUROC: it takes 3 questions with right and 3 with wrong answers"]
+    enough = judge([sample(i, 0.6 + i / 50, i > 5) for i in range(12)])["selective"]
+    assert (enough["auroc"], enough["auroc_high"]) == (1.0, 1.0)
+    assert enough["auroc_low"] < 0.9, "perfectly separated is no certainty"
+
+
 def test_fewer_than_five_questions_have_no_interval_and_say_how_many_it_takes() -> None:
     found = judge(FOUR)
     for figure in found["headline"]:

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.mcq import auroc_in_words, confidence_in_words, ece_in_words
+from howsure.report.mcq import confidence_in_words, ece_in_words
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
 from howsure.report.text import counted, interval_text, percent, printable, shortened, value_with_interval
 from howsure.runs import Run, Sample
@@ -92,37 +92,40 @@ def _distance(value: float | None) -> str:
 
 
 def _knows(knows: dict[str, dict[str, Any]]) -> RenderableType:
-    table = plain_table("does it know?", "answers", "AUROC (hit vs miss)", "AURC", "selective accuracy")
+    table = plain_table("does it know?", "answers", "AUROC (hit vs miss)", "AURC")
     keep_whole(table, 0, 1)
     without: dict[str, list[str]] = {}
-    lines = []
+    parts: list[RenderableType] = [table]
     for kind, found in knows.items():
         name = kind.replace("_", " ")
         table.add_row(name, f"{found['answers']:,}", *ranking_in_words(found["selective"]))
         if found["missing"]:
             without.setdefault(_reasons(found["missing"]), []).append(name)
         if found["calibration"] is not None and kind in CALIBRATED:
-            lines += [Text(f"{name}: {words}") for words in calibration_in_words(found["calibration"])]
-    lines += [Text(f"without {' and '.join(names)}: {reasons}", style="dim") for reasons, names in without.items()]
-    return Group(table, *lines)
+            calibrated = plain_table(f"{name}, against clicks within δ", "")
+            for row in calibration_rows(found["calibration"]):
+                calibrated.add_row(*row)
+            parts += [Text(), calibrated]
+    parts += [Text(f"without {' and '.join(names)}: {reasons}", style="dim") for reasons, names in without.items()]
+    return Group(*parts)
 
 
-def ranking_in_words(selective: dict[str, Any] | None) -> tuple[str, str, str]:
-    """Whether confidence tells hits from misses: AUROC, AURC, and the hits among the surer half."""
+def ranking_in_words(selective: dict[str, Any] | None) -> tuple[str, str]:
+    """Whether confidence tells hits from misses: AUROC and AURC."""
     if selective is None:
-        return "—", "—", "—"
-    auroc = auroc_in_words(selective)
-    half = next((one for one in selective["accuracy_at_coverage"] if one["coverage"] == 0.5), None)
-    aurc = interval_text(selective, prefix="aurc_")
-    return (
-        auroc,
-        f"{selective['aurc']:.3f}" + (f" ({aurc})" if aurc else ""),
-        "—" if half is None else f"{percent(half['accuracy'])} of the surer half",
-    )
+        return "—", "—"
+    found = []
+    for name in ("auroc", "aurc"):
+        ends = interval_text(selective, prefix=f"{name}_")
+        found.append("—" if selective[name] is None else f"{selective[name]:.3f} ({ends or 'no interval'})")
+    return found[0], found[1]
 
 
-def calibration_in_words(calibration: dict[str, Any]) -> tuple[str, str]:
-    return confidence_in_words(calibration), f"ECE {ece_in_words(calibration, 'equal_mass')}"
+def calibration_rows(calibration: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("confidence", confidence_in_words(calibration)),
+        (f"ECE, {calibration['bins']} equal-mass bins", ece_in_words(calibration, "equal_mass")),
+    ]
 
 
 def _reasons(missing: dict[str, int]) -> str:

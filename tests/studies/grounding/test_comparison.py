@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 import howsure
 from howsure.cli.app import app
 from howsure.errors import InputError, RunDamaged
-from howsure.measures import bootstrap_median, paired_bootstrap
+from howsure.measures import median_interval, paired_means, paired_shares
 from howsure.models.images import Picture
 from howsure.report.grounding_compare import distances_in_words, mcnemar_in_words, print_comparison
 from howsure.runs import Identity, RunWriter, Sample
@@ -73,14 +73,17 @@ def finished(
     /,
     fingerprint: str = "0",
     fields: dict[str, Any] | None = None,
+    skipped: int = 0,
     **options: Any,
 ) -> Path:
     asked = {"delta": DELTA, "parser": "strict", "frame": "relative-1000", "prompt": "default", "samples": 0} | options
     asked = {name: value for name, value in asked.items() if value != "leave out"}
-    identity = Identity("grounding", asked, {"name": model} | (fields or {}), {"fingerprint": fingerprint}, 0)
+    identity = Identity(
+        "grounding", asked, {"name": model} | (fields or {}), {"fingerprint": fingerprint, "skipped": skipped}, 0
+    )
     with RunWriter(folder, identity, len(samples)) as writer:
         writer.append(samples)
-        writer.finish(judge(samples, delta=DELTA))
+        writer.finish(judge(samples, delta=DELTA, skipped=skipped))
     return folder
 
 
@@ -139,18 +142,34 @@ def test_distances_by_hand_where_both_have_one(runs: tuple[Path, Path]) -> None:
     assert difference["distances"] == {"both": 4, "only_a": 1, "only_b": 2, "neither": 0, "of": 7}
 
 
-def test_intervals_draw_whole_screens(runs: tuple[Path, Path]) -> None:
-    figures = howsure.compare(*runs, seed=3)["difference"]["figures"]
+def test_intervals_are_over_screens(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    figures = howsure.compare(*runs)["difference"]["figures"]
     hits = [[1, 0, 1, 0, 0, 0, 1, 0], [0, 1, 0, 1, 1, 1, 1, 0]]
-    drawn = paired_bootstrap(*hits, clusters=SCREENS, seed=3)
-    assert drawn is not None
-    assert drawn.interval is not None
+    paired = paired_shares(*hits, clusters=SCREENS)
+    assert paired is not None
+    assert paired.interval is not None
     found = figures["hit_rate"]
-    assert (found["low"], found["high"]) == (drawn.interval.low, drawn.interval.high)
-    assert (found["share_above_zero"], found["level"]) == (drawn.share_above_zero, 0.95)
-    median = bootstrap_median([300, -100, 70, -20], clusters=[0, 0, 1, 4], seed=3)
+    assert (found["low"], found["high"]) == (paired.interval.low, paired.interval.high)
+    assert (found["level"], found["approximate"], found["note"]) == (0.95, True, None)
+    assert figures["median_change_l2"]["low"] is None
+    assert figures["median_change_l2"]["note"] == "no interval: 3 screens, and it takes at least 5"
+    sides, known = [], [about(on_screen(i // 3)) for i in range(36)]
+    rng = np.random.default_rng(2)
+    distances = rng.uniform(0.0, 300.0, (2, 36))
+    for name, off in zip("ab", distances, strict=True):
+        rows = [answered(f"s{i}", i, one, (500 + float(off[i]), 500)) for i, one in enumerate(known)]
+        sides.append(finished(tmp_path / name, rows, name))
+    figures = howsure.compare(*sides)["difference"]["figures"]
+    mean, median = (
+        paired_means(*distances, clusters=np.arange(36) // 3),
+        median_interval(distances[1] - distances[0], clusters=np.arange(36) // 3),
+    )
+    assert mean is not None
+    assert mean.interval is not None
     assert median is not None
-    assert (figures["median_change_l2"]["low"], figures["median_change_l2"]["high"]) == (median.low, median.high)
+    assert figures["mean_l2"]["low"] == pytest.approx(mean.interval.low)
+    assert figures["median_change_l2"]["high"] == pytest.approx(median.high)
+    assert "over 12 clusters" in figures["mean_l2"]["method"]
 
 
 def test_copies_of_a_screen_are_not_as_many_screens(tmp_path: Path) -> None:
@@ -255,20 +274,25 @@ def test_turned_round_every_difference_has_the_other_sign(runs: tuple[Path, Path
     for name, figure in there["figures"].items():
         assert back[name] == -there[name] or there[name] == back[name] == 0.0
         if figure["low"] is not None:
-            assert back["figures"][name]["low"] == pytest.approx(-figure["high"], rel=0.05), "but for the draws"
+            assert back["figures"][name]["low"] == pytest.approx(-figure["high"], rel=1e-6)
     ids = [[[one["id"] for one in side["flips"][kind]] for kind in ("hit_to_miss", "miss_to_hit")] for side in
            (there, back)]  # fmt: skip
     assert ids[0] == ids[1][::-1]
     assert back["mcnemar"]["p_value"] == there["mcnemar"]["p_value"]
 
 
-def test_a_run_against_itself_differs_by_nothing_which_is_no_certainty(runs: tuple[Path, Path]) -> None:
+def test_a_run_against_itself_differs_by_nothing_which_is_no_certainty(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    """A share has an interval with width all the same; of distances that all changed alike nothing is known."""
     found = howsure.compare(runs[1], runs[1])
     difference = found["difference"]
     assert found["notes"][0] == "both are the same run"
     assert difference["hit_rate"] == difference["mean_l2"] == difference["median_change_l2"] == 0.0
-    for figure in difference["figures"].values():
-        assert (figure["low"], figure["high"]) == (None, None)
+    for name in ("accuracy", "hit_rate"):
+        figure = difference["figures"][name]
+        assert figure["low"] < -0.1 < 0.1 < figure["high"]
+    apart = finished(tmp_path / "apart", many(12, 1))
+    alike = howsure.compare(apart, apart)["difference"]["figures"]["mean_l2"]
+    assert (alike["low"], alike["high"], alike["note"]) == (None, None, "no interval: all changed alike")
     assert difference["flips"] == {"hit_to_miss": [], "miss_to_hit": []}
     assert difference["mcnemar"]["p_value"] == 1.0
 
@@ -299,7 +323,31 @@ def test_one_screen_has_no_interval(tmp_path: Path) -> None:
     found = howsure.compare(a, b)
     assert found["difference"]["hit_rate"] == -0.25
     assert found["difference"]["figures"]["hit_rate"]["low"] is None
-    assert found["notes"][-1] == "all samples are on 1 screen, which is too few for intervals to be trusted"
+    assert found["notes"][-1] == "no interval: 1 screen, and it takes at least 5"
+
+
+def test_bad_samples_are_misses_in_both_by_the_rule_of_a_run(tmp_path: Path) -> None:
+    """Ten samples, two that could not be read: 10 of 12 and 7 of 12, and the difference is over the same 12."""
+    a = finished(tmp_path / "a", many(10, 1), "a", skipped=2)
+    b = finished(tmp_path / "b", many(10, 1, lambda i: i < 3), "b", skipped=2)
+    found = howsure.compare(a, b)
+    figure = found["difference"]["figures"]["accuracy"]
+    assert (found["a"]["accuracy"], found["b"]["accuracy"]) == (10 / 12, 7 / 12)
+    summary = howsure.Run(a).summary
+    assert summary is not None
+    assert found["a"]["accuracy"] == summary["accuracy"] == summary["headline"][0]["value"]
+    assert (figure["a"], figure["b"], figure["items"]) == (10 / 12, 7 / 12, 12)
+    assert found["difference"]["accuracy"] == pytest.approx(-3 / 12)
+    paired = paired_shares([1] * 10 + [0] * 2, [0] * 3 + [1] * 7 + [0] * 2)
+    assert paired is not None
+    assert paired.interval is not None
+    assert (figure["low"], figure["high"]) == (paired.interval.low, paired.interval.high)
+    assert found["difference"]["figures"]["mean_l2"]["items"] == 10
+    assert found["notes"] == ["2 bad samples of the data count as misses in both"]
+    mended = howsure.compare(a, finished(tmp_path / "mended", many(10, 1), "b"))["notes"]
+    assert mended == [
+        "2 samples of the data were bad in A, and 0 in B: the shares compared count 2 misses in both for them"
+    ]
 
 
 # -- refused --------------------------------------------------------------------------------------------------------
@@ -453,9 +501,8 @@ def test_what_the_data_and_the_answers_make_worth_a_note(runs: tuple[Path, Path]
         "them again",
         "distances are compared over the 4 of 7 samples that have one in both (1 have one in A alone, 2 in B alone, 0 "
         "in neither)",
-        "McNemar's test takes samples as independent, and these 8 are on 6 screens: the intervals, which draw whole "
+        "McNemar's test takes samples as independent, and these 8 are on 6 screens: the intervals, which are over "
         "screens, are the safer guide",
-        "all samples are on 6 screens, which are too few for intervals to be trusted",
     ]
 
 
@@ -504,8 +551,8 @@ def test_the_table_by_hand(runs: tuple[Path, Path]) -> None:
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     figures = howsure.compare(*runs)["difference"]["figures"]
 
-    def interval(name: str, scale: float = 100.0) -> str:
-        return f"({figures[name]['low'] * scale:+.1f} to {figures[name]['high'] * scale:+.1f})"
+    def interval(name: str) -> str:
+        return f"(about {figures[name]['low'] * 100:+.1f} to {figures[name]['high'] * 100:+.1f})"
 
     for line in (
         "model vanilla tuned",
@@ -513,8 +560,8 @@ def test_the_table_by_hand(runs: tuple[Path, Path]) -> None:
         f"accuracy within 140 42.9 % 71.4 % +28.6 points {interval('accuracy')}",
         f"hit rate 37.5 % 62.5 % +25.0 points {interval('hit_rate')}",
         "refused rightly 0.0 % 100.0 % +100.0 points",
-        f"mean L2 70.0 132.5 +62.5 {interval('mean_l2', 1.0)}",
-        f"median change of L2 +25.0 {interval('median_change_l2', 1.0)}",
+        "mean L2 70.0 132.5 +62.5",
+        "median change of L2 +25.0",
         "wrong format 1 1 +0",
         "refused 0 1 +1",
         "L2 in thousandths of the screen, over the 4 of 7 samples that both clicked on",
@@ -608,8 +655,8 @@ def test_the_command_prints_the_table_and_as_data_everything(runs: tuple[Path, P
     for words in ("vanilla", "tuned", "accuracy within 140", "hit in A, missed in B: 2,", "--flips 4 shows all"):
         assert words in done.stdout, words
     assert "hit in A" not in cli("compare", *runs, "--quiet").stdout
-    data = cli("compare", *runs, "--json", "--seed", "3", "--output-json", tmp_path / "out.json")
-    assert json.loads(data.stdout) == json.loads(json.dumps(howsure.compare(*runs, seed=3)))
+    data = cli("compare", *runs, "--json", "--output-json", tmp_path / "out.json")
+    assert json.loads(data.stdout) == json.loads(json.dumps(howsure.compare(*runs)))
     assert json.loads((tmp_path / "out.json").read_text()) == json.loads(data.stdout)
     assert "16 items, 0 model calls" in cli("compare", *runs, "--dry-run").stdout
 

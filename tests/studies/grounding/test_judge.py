@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from howsure.evidence import Outcome
-from howsure.measures import auroc, bootstrap_auroc, bootstrap_mean, bootstrap_median, wilson_interval
+from howsure.measures import (
+    auroc,
+    auroc_interval,
+    count_interval,
+    mean_interval,
+    median_interval,
+    overconfidence_interval,
+    share_interval,
+)
 from howsure.runs import Sample
 from howsure.studies.grounding.judging.judge import judge, judge_group
 
@@ -90,23 +98,25 @@ def test_accuracy_and_distances_by_hand() -> None:
     assert found["mean_l2"] == pytest.approx((10 + 140 + 140.001 + 300) / 4)
     assert found["median_l2"] == pytest.approx((140 + 140.001) / 2)
     assert found["point_in_target"] is None
-    wilson = wilson_interval(2, 4)
-    assert wilson is not None
-    assert found["figures"]["accuracy"] == {
-        "value": 0.5,
-        "count": 2,
-        "of": 4,
-        "low": wilson.low,
-        "high": wilson.high,
-        "level": 0.95,
-        "method": "Wilson score",
+    accuracy = found["figures"]["accuracy"]
+    assert (accuracy["value"], accuracy["count"], accuracy["of"], accuracy["low"]) == (0.5, 2, 4, None)
+    assert [figure["note"] for figure in found["headline"]] == ["no interval: 4 screens, and it takes at least 5"] * 3
+    assert found["notes"] == []
+
+
+def test_intervals_are_those_of_the_measures() -> None:
+    distances = [10.0, 140.0, 140.001, 300.0, 20.0, 50.0, 60.0, 420.0, 0.0, 90.0, 33.0, 150.0]
+    found = judge([sample(i, l2) for i, l2 in enumerate(distances)], delta=DELTA)["figures"]
+    expected = {
+        "accuracy": share_interval([l2 <= DELTA for l2 in distances]),
+        "mean_l2": mean_interval(distances),
+        "median_l2": median_interval(distances),
     }
-    for name, bootstrapped in (("mean_l2", bootstrap_mean), ("median_l2", bootstrap_median)):
-        expected = bootstrapped([10, 140, 140.001, 300], seed=0)
-        assert expected is not None
-        entry = found["figures"][name]
-        assert (entry["low"], entry["high"], entry["count"], entry["of"]) == (expected.low, expected.high, 4, 4)
-    assert found["notes"] == ["all samples are on 4 screens, which is too few for intervals to be trusted"]
+    for name, interval in expected.items():
+        assert interval is not None
+        entry = found[name]
+        assert (entry["low"], entry["high"], entry["of"]) == (interval.low, interval.high, 12)
+        assert (entry["method"], entry["approximate"], entry["level"]) == (interval.method, interval.approximate, 0.95)
 
 
 def test_the_samples_own_hits_are_those_of_the_same_delta() -> None:
@@ -131,6 +141,7 @@ def test_what_has_no_click_is_a_miss_without_a_distance() -> None:
     counts = {name: found[name] for name in found if name.endswith("_count")}
     assert counts == {
         "total_count": 7,
+        "bad_sample_count": 0,
         "image_count": 7,
         "answered_count": 6,
         "failed_count": 1,
@@ -161,10 +172,38 @@ def test_what_has_no_click_is_a_miss_without_a_distance() -> None:
     ]
 
 
-def test_samples_that_were_left_out_are_counted() -> None:
-    found = judge(POINTS, delta=DELTA, skipped=3)
-    assert found["coverage"]["text"] == "scored 4 of 7; 3 missing: 3 bad sample"
-    assert found["accuracy"] == 0.5
+def test_bad_samples_are_misses_and_the_other_figure_stands_beside_it() -> None:
+    found = judge([*POINTS, failed(4)], delta=DELTA, skipped=3)
+    assert found["coverage"]["text"] == "scored 4 of 8; 4 missing: 3 bad sample, 1 server error"
+    assert (found["accuracy"], found["accuracy_without_bad_samples"], found["accuracy_of_answered"]) == (
+        2 / 8,
+        2 / 5,
+        2 / 4,
+    )
+    assert (found["hit_rate"], found["hit_rate_without_bad_samples"]) == (2 / 8, 2 / 5)
+    assert found["point_in_target"] is None, "data without regions has none because of them"
+    assert (found["total_count"], found["bad_sample_count"]) == (8, 3)
+    interval = count_interval(2, 8)
+    assert interval is not None
+    accuracy = found["headline"][0]
+    assert (accuracy["value"], accuracy["low"], accuracy["high"]) == (2 / 8, interval.low, interval.high)
+    assert accuracy["note"] == "1 failed and 3 bad counted as misses; 40.0% without the bad"
+    assert any(
+        note == "3 bad samples of the data could not be read, and count as misses; without them: accuracy 40.0%, hit "
+        "rate 40.0%. No other figure and no group has them"
+        for note in found["notes"]
+    )
+    assert found["headline"][1]["note"].startswith("over the 4 of 5 with a click"), "distances leave them out"
+
+
+def test_bad_samples_count_in_every_share_that_they_may_belong_to() -> None:
+    rows = [sample(0, 5.0, kind="box", inside=True), sample(1, 5.0), sample(2, says="refusal", kind="refusal")]
+    figures = judge(rows, delta=DELTA, skipped=2)["figures"]
+    shares = {name: (entry["count"], entry["of"]) for name, entry in figures.items()}
+    assert (shares["point_in_target"], shares["point_in_box"]) == ((1, 3), (1, 1))
+    assert (shares["accuracy"], shares["hit_rate"]) == ((2, 4), (3, 5))
+    assert (shares["refused_rightly"], shares["wrong_format"]) == ((1, 1), (0, 3))
+    assert shares["point_in_target_without_bad_samples"] == (1, 1)
 
 
 # -- regions and refusals -------------------------------------------------------------------------------------------
@@ -259,6 +298,7 @@ def test_one_sample() -> None:
     found = judge([sure(0, 30.0, 0.9)], delta=DELTA)
     assert (found["accuracy"], found["mean_l2"], found["median_l2"]) == (1.0, 30.0, 30.0)
     assert found["figures"]["mean_l2"]["low"] is None, "one distance says nothing of the spread"
+    assert found["headline"][0]["note"] == "no interval: 1 screen, and it takes at least 5"
     assert found["knows"]["coordinate_mean"]["auroc"] is None
     assert found["notes"] == [
         "whether it knows cannot be told by coordinate mean: all answers that have it are hits",
@@ -267,6 +307,7 @@ def test_one_sample() -> None:
 
 def test_a_summary_can_be_written_as_json() -> None:
     rows = [*POINTS, sample(4, says="wrong_format"), failed(5), sure(6, 3.0, 0.5)]
+    assert json.loads(json.dumps(judge(rows, delta=DELTA, skipped=2), allow_nan=False))["total_count"] == 9
     for samples in (rows, [], [failed(0)], POINTS[:1]):
         summary = judge(samples, delta=DELTA)
         assert json.loads(json.dumps(summary, allow_nan=False)) == summary
@@ -283,7 +324,7 @@ def test_the_order_of_the_samples_does_not_count() -> None:
             inside=rng.random() < 0.5,
             image=f"screen {i % 11}",
             labels={"user": [str(i % 12)], "type": ["a", "b"][: 1 + i % 2]},
-            confidence={"coordinate_mean": rng.random(), "spread": rng.random()},
+            confidence={"coordinate_mean": rng.random(), "agreement": rng.random(), "spread": rng.random()},
         )
         for i in range(60)
     ]
@@ -291,7 +332,11 @@ def test_the_order_of_the_samples_does_not_count() -> None:
     shuffled = rng.sample(rows, len(rows))
     assert judge(shuffled, delta=DELTA, seed=3) == first
     assert judge_group(shuffled, delta=DELTA) == judge_group(rows, delta=DELTA)
-    assert judge(rows, delta=DELTA, seed=4) != first
+    other = judge(rows, delta=DELTA, seed=4)
+    floors = [one["knows"]["agreement"]["calibration"].pop("ece_equal_mass_floor") for one in (first, other)]
+    assert floors[0] != floors[1], "only the floor of the ECE is drawn by chance"
+    assert other["figures"] == first["figures"]
+    assert other["splits"] == first["splits"]
 
 
 # -- screens --------------------------------------------------------------------------------------------------------
@@ -307,26 +352,27 @@ def test_copies_on_one_screen_do_not_shrink_an_interval() -> None:
     for name in ("accuracy", "mean_l2", "median_l2"):
         widths = [found[name]["high"] - found[name]["low"] for found in (once, copied, alone)]
         assert widths[1] == pytest.approx(widths[0], rel=0.15)
-        assert widths[1] > 2 * widths[2]
+        assert widths[1] > 1.9 * widths[2]
         assert copied[name]["value"] == pytest.approx(once[name]["value"])
-    assert copied["accuracy"]["method"] == "percentile bootstrap over clusters, 2000 resamples"
+    assert copied["accuracy"]["method"].startswith("Agresti–Coull over 20 clusters")
 
 
-def test_always_right_on_few_screens_is_no_certainty() -> None:
-    rows = [sample(i, 1.0, image=f"{i % 3}") for i in range(30)]
-    expected = wilson_interval(3, 3)
-    assert expected is not None
+def test_always_right_or_wrong_is_no_certainty() -> None:
+    rows = [sample(i, 1.0, image=f"{i % 6}") for i in range(30)]
     entry = judge(rows, delta=DELTA)["figures"]["accuracy"]
-    assert (entry["value"], entry["low"], entry["high"]) == (1.0, expected.low, 1.0)
-    entry = judge(rows, delta=0)["figures"]["accuracy"]
-    assert (entry["value"], entry["low"], entry["high"]) == (0.0, 0.0, 1.0 - expected.low)
+    assert (entry["value"], entry["high"], entry["approximate"]) == (1.0, 1.0, True)
+    assert entry["low"] < 0.65, "six screens, not thirty items"
+    never = judge(rows, delta=0)["figures"]["accuracy"]
+    assert (never["value"], never["low"], never["high"]) == (0.0, 0.0, pytest.approx(1 - entry["low"]))
+    assert judge(rows, delta=DELTA)["headline"][1]["note"] == "no interval: all are alike"
 
 
-def test_one_screen_has_no_interval() -> None:
-    found = judge([sample(0, 10.0, image="a"), sample(1, 200.0, image="a")], delta=DELTA)
+def test_fewer_than_five_screens_have_no_interval_and_say_how_many_it_takes() -> None:
+    found = judge([sample(i, 10.0 * i, image=f"{i % 4}") for i in range(40)], delta=DELTA)
     for name in ("accuracy", "mean_l2", "median_l2"):
         assert found["figures"][name]["low"] is found["figures"][name]["high"] is None
-    assert found["notes"] == ["all samples are on 1 screen, which is too few for intervals to be trusted"]
+    assert {figure["note"] for figure in found["headline"]} == {"no interval: 4 screens, and it takes at least 5"}
+    assert found["notes"] == ["intervals are over screens: these 40 samples are on 4"]
 
 
 # -- splits ---------------------------------------------------------------------------------------------------------
@@ -348,14 +394,21 @@ def test_splits_by_hand() -> None:
     assert (ten["count"], ten["accuracy"], ten["mean_l2"], ten["median_l2"]) == (2, 1.0, 20.0, 20.0)
     assert (two["count"], two["accuracy"], two["mean_l2"]) == (3, 0.0, 200.0)
     assert (two["wrong_format_count"], two["failed_count"], two["distance_count"]) == (1, 1, 1)
-    wilson = wilson_interval(2, 2)
-    assert wilson is not None
-    assert (ten["low"], ten["high"]) == (wilson.low, wilson.high)
+    assert ten["low"] is ten["high"] is None, "two screens"
     icon, button, none, menu = splits["type"]
     assert (icon["count"], icon["accuracy"]) == (2, 0.5), "twice the same type counts once"
     assert (button["count"], button["accuracy"]) == (2, 0.5), "an item with two types counts in both"
     assert (none["count"], none["accuracy"]) == (1, 1.0)
     assert (menu["accuracy"], menu["mean_l2"], menu["median_l2"]) == (0.0, None, None)
+
+
+def test_groups_on_few_screens_are_told() -> None:
+    users = ["1"] * 6 + ["2"] * 4 + ["3"] * 3
+    rows = [sample(i, 30.0 * i, labels={"user": [user]}) for i, user in enumerate(users)]
+    found = judge(rows, delta=DELTA)
+    assert [entry["low"] is None for entry in found["splits"]["user"]] == [False, True, True]
+    assert found["splits"]["user"][0]["approximate"] is True
+    assert found["notes"] == ["no interval for groups on fewer than 5 screens: 2 of 3 by user"]
 
 
 def test_users_without_a_number_come_behind() -> None:
@@ -390,32 +443,57 @@ def test_confidence_against_hits_by_hand() -> None:
     assert entry["most_common_share"] == 0.25
     assert entry["auroc"]["value"] == entry["selective"]["auroc"] == 3 / 4
     assert entry["selective"]["aurc"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
-    assert entry["calibration"]["overconfidence"] == pytest.approx(0.25)
-    assert entry["calibration"]["brier"] == pytest.approx((0.01 + 0.64 + 0.09 + 0.36) / 4)
+    assert entry["calibration"] is None, "the probability of exact digits is not that of a hit"
 
 
-def test_the_aurocs_interval_draws_whole_screens() -> None:
+def test_its_intervals_are_over_screens() -> None:
     rng = np.random.default_rng(0)
     hit, score, screen = rng.random(90) < 0.5, rng.random(90), np.arange(90) // 3
-    rows = [sure(i, 1.0 if hit[i] else 500.0, score[i], image=f"{screen[i]:03}") for i in range(90)]
-    entry = judge(rows, delta=DELTA)["knows"]["coordinate_mean"]
-    expected = bootstrap_auroc(score, hit, clusters=screen, seed=0)
+    rows = [sure(i, 1.0 if hit[i] else 500.0, score[i], "agreement", image=f"{screen[i]:03}") for i in range(90)]
+    entry = judge(rows, delta=DELTA)["knows"]["agreement"]
+    expected = auroc_interval(score, hit, clusters=screen)
     assert expected is not None
     assert (entry["auroc"]["low"], entry["auroc"]["high"]) == (expected.low, expected.high)
-    assert entry["auroc"]["method"] == "percentile bootstrap over clusters, 1000 resamples"
-    surplus = bootstrap_mean(score - hit, clusters=screen, seed=0)
+    assert "over 30 clusters" in entry["auroc"]["method"]
+    assert entry["selective"]["aurc_low"] < entry["selective"]["aurc"] < entry["selective"]["aurc_high"]
+    surplus = overconfidence_interval(score, hit, clusters=screen)
     assert surplus is not None
     assert entry["calibration"]["overconfidence_low"] == surplus.low
 
 
-def test_a_spread_is_ranked_the_other_way_round_and_never_calibrated() -> None:
-    rows = [
-        sure(i, l2, spread, kind="spread") for i, (l2, spread) in enumerate([(1, 0), (1, 30), (500, 20), (500, 90)])
-    ]
-    entry = judge(rows, delta=DELTA)["knows"]["spread"]
-    assert entry["auroc"]["value"] == 3 / 4
+def test_a_hundred_hits_without_a_miss_have_no_auroc_and_no_false_underconfidence() -> None:
+    """Digits of probability 0.1 that always hit: nobody claimed that they would hit in one of a thousand cases."""
+    rows = [sure(i, 1.0, 0.001 + i / 1e5, "coordinate_joint") for i in range(100)]
+    entry = judge(rows, delta=DELTA)["knows"]["coordinate_joint"]
+    assert entry["calibration"] is entry["auroc"] is None
+
+
+@pytest.mark.parametrize("kind", ["coordinate_mean", "coordinate_min", "coordinate_joint", "match", "spread"])
+def test_what_claims_no_probability_is_ranked_and_never_calibrated(kind: str) -> None:
+    turn = -1 if kind == "spread" else 1
+    pairs = [(1, 0.9), (1, 0.4), (500, 0.6), (500, 0.1)]
+    entry = judge([sure(i, l2, turn * value, kind) for i, (l2, value) in enumerate(pairs)], delta=DELTA)["knows"][kind]
+    assert entry["auroc"]["value"] == entry["selective"]["auroc"] == 3 / 4
+    assert entry["selective"]["risk_coverage"]["risk"][-1] == 1 / 2
     assert entry["calibration"] is None
-    assert entry["mean"] == pytest.approx(35.0), "the distance itself"
+    assert entry["mean"] == pytest.approx(turn * 0.5), "the value itself"
+
+
+def test_agreement_is_calibrated_against_what_it_counts() -> None:
+    """Clicks within δ of a small box's middle, two of them outside of it: hits are 3 of 5, clicks within δ 4 of 5."""
+    rows = [
+        sample(0, 5.0, kind="box", inside=True, confidence={"agreement": 1.0}),
+        sample(1, 90.0, kind="box", confidence={"agreement": 1.0}),
+        sample(2, 300.0, kind="box", confidence={"agreement": 0.5}),
+        sample(3, 5.0, confidence={"agreement": 0.75}),
+        sample(4, says="refusal", kind="refusal", confidence={"agreement": 0.75}),
+    ]
+    entry = judge(rows, delta=DELTA)["knows"]["agreement"]
+    assert (entry["hits"], entry["answers"]) == (3, 5)
+    assert entry["calibration"]["mean_confidence"] == pytest.approx(0.8)
+    assert entry["calibration"]["overconfidence"] == pytest.approx(0.0)
+    floor = entry["calibration"]["ece_equal_mass_floor"]
+    assert 0.0 < floor["mean"] < floor["high"]
 
 
 def test_answers_without_a_confidence_are_counted_by_reason() -> None:
@@ -433,7 +511,7 @@ def test_answers_without_a_confidence_are_counted_by_reason() -> None:
     assert entry["answers"] == 2
     assert entry["missing"] == {"no_coordinates": 2, "not_given": 1, "not_located": 1, "server_error": 1}
     assert entry["answers"] + sum(entry["missing"].values()) == len(rows)
-    assert entry["selective"]["answers"] == entry["calibration"]["answers"] == 2
+    assert entry["selective"]["answers"] == 2
 
 
 def test_a_kind_that_nobody_has_is_judged_as_nothing() -> None:

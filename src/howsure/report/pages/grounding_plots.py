@@ -10,7 +10,7 @@ import htpy as h
 import numpy as np
 from htpy import Node
 
-from howsure.report.grounding import calibration_in_words, ranking_in_words
+from howsure.report.grounding import calibration_rows, ranking_in_words
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.chart import Chart
 from howsure.report.pages.columns import Table
@@ -245,7 +245,7 @@ def _plots(kind: str, found: dict[str, Any]) -> Node:
     plots.append(reliability(calibrated))
     return [
         h.div(class_="plots")[plots],
-        [h.p[words(line)] for line in calibration_in_words(calibrated)],
+        table(["calibration", ""], calibration_rows(calibrated)),
         h.p(class_="quiet")[
             "Right is here a click within δ of its target, which is what agreement counts among the answers drawn."
         ],
@@ -262,7 +262,7 @@ def _overview(knows: dict[str, dict[str, Any]]) -> Node:
         )
         for kind, found in knows.items()
     ]
-    headers = ["confidence", "answers", "AUROC (hit vs miss)", "AURC", "selective accuracy", "missing"]
+    headers = ["confidence", "answers", "AUROC (hit vs miss)", "AURC", "missing"]
     return [
         table(headers, rows, numeric=(1, 2, 3)),
         h.p(class_="quiet")[

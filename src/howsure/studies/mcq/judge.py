@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from howsure.measures import Interval, mean_interval, overconfidence_interval, too_few
 from howsure.measures.intervals import LEAST_UNITS
+from howsure.measures.ranking import LEAST_OF_A_CLASS
 from howsure.runs import Sample
 from howsure.studies.mcq.columns import CLUSTER, IMAGE, NORMALISATIONS, Codes, Columns, columns
 from howsure.studies.summary import Coverage, Figure, summary
@@ -33,12 +34,13 @@ def judge(samples: Sequence[Sample], *, skipped: int = 0, seed: int = 0) -> dict
     confidence, correct = table.confidence[table.scored], table.correct[table.scored]
     unit = table.unit[table.scored]
     calibrated = calibration(confidence, correct, seed=seed, clusters=unit)
+    ranked = selective(confidence, correct, clusters=unit)
     groups = _groups(table)
     return summary(
         "mcq",
         Coverage.of(ordered, {"bad_line": skipped} if skipped else None),
         [_accuracy_figure(table, counts), _margin_figure(table)],
-        _notes(ordered, table, counts, groups, calibrated),
+        _notes(ordered, table, counts, groups, calibrated, ranked),
         accuracy=_ratio(counts["correct_count"], counts["total_count"]),
         accuracy_without_bad_lines=_ratio(counts["correct_count"], table.total),
         accuracy_of_scored=_ratio(counts["correct_count"], counts["scored_count"]),
@@ -49,7 +51,7 @@ def judge(samples: Sequence[Sample], *, skipped: int = 0, seed: int = 0) -> dict
         pmi_missing=_pmi_missing(ordered),
         normalisations=_normalisations(table, skipped),
         calibration=calibrated,
-        selective=selective(confidence, correct, clusters=unit),
+        selective=ranked,
         groups=groups,
     )
 
@@ -164,6 +166,7 @@ def _notes(
     counts: dict[str, int],
     groups: Sequence[dict[str, Any]],
     calibrated: dict[str, Any] | None,
+    ranked: dict[str, Any] | None,
 ) -> list[str]:
     found = [*_about_missing(table, counts), *_about_units(ordered, table, groups)]
     sentences = {
@@ -173,6 +176,10 @@ def _notes(
         "pmi_failed_count": "questions without PMI, which count as not right by it",
     }
     found += [f"{words}: {counts[name]}" for name, words in sentences.items() if counts[name]]
+    short = ranked is not None and ranked["auroc"] is not None and ranked["auroc_low"] is None
+    if short and counts["unit_count"] >= LEAST_UNITS:
+        least = f"{LEAST_OF_A_CLASS} {_units_noun(table)} with right and {LEAST_OF_A_CLASS} with wrong answers"
+        found.append(f"no interval for the AUROC: it takes {least}")
     if calibrated is not None and calibrated["smooth_ece_missing"]:
         found.append(calibrated["smooth_ece_missing"])
     return found

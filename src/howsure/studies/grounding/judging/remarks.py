@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from howsure.measures.intervals import LEAST_UNITS
+from howsure.measures.ranking import LEAST_OF_A_CLASS
 from howsure.runs import Sample
 from howsure.studies.grounding.judging.columns import Columns
 from howsure.studies.grounding.judging.figures import COUNT_BAD, WITHOUT_BAD
@@ -34,7 +35,7 @@ def remarks(
         *_about_places(table),
         *_about_screens(table, splits),
         *_about_samples(samples),
-        *_about_confidence(knows),
+        *_about_confidence(table, knows),
     ]
 
 
@@ -114,7 +115,7 @@ def _about_samples(samples: Sequence[Sample]) -> Iterator[str]:
         yield f"{left_out}; --retry-failed asks again"
 
 
-def _about_confidence(knows: dict[str, dict[str, Any]]) -> Iterator[str]:
+def _about_confidence(table: Columns, knows: dict[str, dict[str, Any]]) -> Iterator[str]:
     alike = [kind for kind, found in knows.items() if found["answers"] > 1 and _hardly_differ(found)]
     if alike:
         yield f"{NEARLY_ALL:.0%} or more of the confidences are one number by {_named(alike)}: their AUROC means little"
@@ -122,6 +123,10 @@ def _about_confidence(knows: dict[str, dict[str, Any]]) -> Iterator[str]:
         one_sided = [kind for kind, found in knows.items() if kind not in alike and _only(found) == what]
         if one_sided:
             yield f"whether it knows cannot be told by {_named(one_sided)}: all answers that have it are {what}"
+    short = [kind for kind, found in knows.items() if found["auroc"] is not None and found["auroc"]["low"] is None]
+    if short and table.images >= LEAST_UNITS:
+        least = f"{LEAST_OF_A_CLASS} screens with hits and {LEAST_OF_A_CLASS} with misses"
+        yield f"no interval for the AUROC of {_named(short)}: it takes {least}"
     for found in knows.values():
         if found["calibration"] is not None and found["calibration"]["smooth_ece_missing"]:
             yield found["calibration"]["smooth_ece_missing"]
