@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -146,7 +147,7 @@ def run(
     """
     from howsure.report.console import output, remarks
     from howsure.report.progress import progress_for
-    from howsure.report.trust import print_step
+    from howsure.report.trust import print_step, print_trust_run
     from howsure.studies.trust import carry_out, prepare
 
     prepared = prepare(
@@ -193,17 +194,16 @@ def run(
             )
     finally:
         prepared.close()
-    return _report(found, as_json)
+    return _report(found, as_json, print_trust_run)
 
 
-def _report(found: Any, as_json: bool) -> int:
+def _report(found: Any, as_json: bool, show: Callable[..., None]) -> int:
     from howsure.report.console import output
-    from howsure.report.trust import print_trust_run
 
     if as_json:
         common.print_json(found.summary)
     else:
-        print_trust_run(output(), found.summary, found.samples, found.run)
+        show(output(), found.summary, found.samples, found.run)
     return common.SOME_FAILED if found.failed else common.DONE
 
 
@@ -332,6 +332,7 @@ def coherent(
     """
     from howsure.report.console import remarks
     from howsure.report.progress import progress_for
+    from howsure.report.trust import print_coherent_run
     from howsure.studies.trust import coherent as study
     from howsure.studies.trust import prepare
 
@@ -360,7 +361,7 @@ def coherent(
             found = study.carry_out(prepared, asking, out=folder, seed=seed, progress=progress, engine=doer)
     finally:
         prepared.close()
-    return _report(found, as_json)
+    return _report(found, as_json, print_coherent_run)
 
 
 @app.command()

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from howsure.report.tables import cut_to_fit, plain_table, print_summary
 from howsure.report.text import counted, printable, quoted, shortened
-from howsure.report.trust_log import trust_in_words, trust_sections
+from howsure.report.trust_log import coherent_table, trust_in_words, trust_sections
 from howsure.runs import Run, Sample
 
 SHOWN_TOKENS = 4
@@ -20,12 +20,14 @@ SHOWN_CHARACTERS = 300
 
 
 def print_trust_run(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
-    sections: list[RenderableType] = trust_sections(summary, width=console.width)
-    if "actions" in summary:
-        sections.append(_played(summary))
-    if any(one["entropy_missing"] or one["action_missing"] for one in summary.get("answers", {}).values()):
+    sections: list[RenderableType] = [*trust_sections(summary, width=console.width), _played(summary)]
+    if any(one["entropy_missing"] or one["action_missing"] for one in summary["answers"].values()):
         sections.append(_answers(summary["answers"]))
     print_summary(console, summary, samples, run, sections)
+
+
+def print_coherent_run(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
+    print_summary(console, summary, samples, run, [coherent_table(summary)])
 
 
 def _played(summary: dict[str, Any]) -> Table:
@@ -63,7 +65,7 @@ def print_step(console: Console, sample: Sample) -> None:
     lines.append("[Entropy Comparison Results]")
     for name, found in result["conditions"].items():
         lines.append(f"{f'H({name}):':<16}{_bits(found['entropy_bits'])}")
-    lines.append(f"{'Trust T:':<16}{_bits(result['trust'])}")
+    lines.append(f"{'Trust T:':<16}{_trust(result)}")
     effect = result["effect"] or "no action could be read, so none was taken"
     lines.append(f"{'Taken:':<16}{result['action'] or '—'}: {effect}{_judged(result)}")
     console.print(Text("\n".join(printable(line) for line in [*lines, ""])), soft_wrap=True)
@@ -98,6 +100,14 @@ def _judged(result: dict[str, Any]) -> str:
     if result["on_shortest_path"] is None:
         return ""
     return " (on a shortest path)" if result["on_shortest_path"] else " (not on a shortest path)"
+
+
+def _trust(result: dict[str, Any]) -> str:
+    """T of the step, which is a share only where something was gained."""
+    bare, _, told = (found["entropy_bits"] for found in result["conditions"].values())
+    if result["trust"] is None or bare >= told:
+        return _bits(result["trust"])
+    return "— (told everything, it was less sure)"
 
 
 def _bits(value: float | None) -> str:

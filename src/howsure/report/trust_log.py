@@ -1,4 +1,4 @@
-"""Trust in the terminal: the entropies and what they lost, T with its doubt, the ordering, episodes and files."""
+"""Trust in the terminal: the entropies and what they lost, T with its interval, the ordering, episodes and files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.mcq import confidence_in_words
+from howsure.report.mcq import auroc_in_words, confidence_in_words, ece_in_words
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table
-from howsure.report.text import counted, printable, shortened, signed_bits, value_with_interval
+from howsure.report.text import (
+    counted,
+    interval_text,
+    percent,
+    printable,
+    shortened,
+    signed_bits,
+    value_with_interval,
+)
+from howsure.studies.trust.ratio import bounds_in_words
 
 SHOWN_PARTS = 20
 """Episodes, or files, in a table."""
@@ -29,6 +38,7 @@ NARROW_NAME, WIDE_NAME = 26, 60
 NAMES = {"h_x": "H(X)", "h_x_given_s": "H(X|S)", "h_x_given_ls": "H(X|L,S)"}
 GIVEN = {"h_x": "neither", "h_x_given_s": "grounding", "h_x_given_ls": "instruction too"}
 DIFFERENCES = {"ΔH_S = H(X) − H(X|S)": "delta_h_s_bits", "ΔH_L,S = H(X) − H(X|L,S)": "delta_h_ls_bits"}
+DIFFERENCES_SHORT = {"delta_h_s_bits": "ΔH_S", "delta_h_ls_bits": "ΔH_L,S"}
 
 
 def print_analysis(console: Console, summary: dict[str, Any]) -> None:
@@ -93,7 +103,7 @@ def entropy_table(summary: dict[str, Any]) -> Table:
         table.add_row(f"{NAMES[name]}, given {GIVEN[name]}", value_with_interval(entry | {"unit": "bits"}))
     for words, name in DIFFERENCES.items():
         entry = trust[name]
-        table.add_row(words, signed_bits(entry["value"], entry["low"], entry["high"]))
+        table.add_row(words, signed_bits(entry["value"], entry["low"], entry["high"], entry["approximate"]))
     return table
 
 
@@ -102,101 +112,149 @@ def trust_table(summary: dict[str, Any]) -> Table:
     table = plain_table("trust T = ΔH_S / ΔH_L,S", "")
     keep_whole(table, 0)
     table.add_row("T over all steps", trust_in_words(trust))
-    table.add_row("  bootstrap", bootstrap_in_words(trust))
-    table.add_row("  Fieller", fieller_in_words(trust["fieller"]))
-    table.add_row("H(X) ≥ H(X|S) ≥ H(X|L,S)", _share(ordering["both"]))
-    table.add_row("  H(X) ≥ H(X|S)", _share(ordering["h_x_at_least_h_x_given_s"]))
-    table.add_row("  H(X|S) ≥ H(X|L,S)", _share(ordering["h_x_given_s_at_least_h_x_given_ls"]))
-    table.add_row("T of a step, median", _median(steps))
-    table.add_row("  in 0 to 1", _share(steps["in_0_1"]))
-    table.add_row("  below 0", _share(steps["below_0"]))
-    table.add_row("  above 1", _share(steps["above_1"]))
-    if steps["zero_denominator"]:
-        table.add_row("  not defined", f"{counted(steps['zero_denominator'], 'step')} with ΔH_L,S = 0")
+    table.add_row("H(X) ≥ H(X|S) ≥ H(X|L,S)", ordering_in_words(ordering["both"]))
+    table.add_row("  H(X) ≥ H(X|S)", ordering_in_words(ordering["h_x_at_least_h_x_given_s"]))
+    table.add_row("  H(X|S) ≥ H(X|L,S)", ordering_in_words(ordering["h_x_given_s_at_least_h_x_given_ls"]))
+    for name, words in steps_in_words(steps).items():
+        table.add_row(name, words)
     return table
 
 
 def trust_in_words(trust: dict[str, Any]) -> str:
-    return f"{trust['value']:.4f}" if trust["identified"] else f"not identified: {trust['reason']}"
+    """`0.342 (about 0.287 to 0.402, over 6 episodes; between 0.33 and 0.36 whatever the unlisted tokens are)`."""
+    if not trust["identified"]:
+        return f"not identified: {trust['reason']}"
+    ends = interval_text(trust)
+    episodes = counted(trust["different_episodes"], "episode")
+    parts = [f"{ends}, over {episodes}" if ends else f"the same in all of {episodes}", bounds_in_words(trust["bounds"])]
+    return f"{trust['value']:.3f} ({'; '.join(part for part in parts if part)})"
 
 
-def bootstrap_in_words(trust: dict[str, Any]) -> str:
-    """`0.508 to 0.572 (95%, drawing 10 episodes)`."""
-    found = trust["bootstrap"]
-    if found is None:
-        return "—"
-    drawn = f"{trust['drawn_count']:,} times {trust['drawn']}"
-    if trust["drawn"] in ("episode", "step", "different step"):
-        drawn = counted(trust["drawn_count"], trust["drawn"])
-    return f"{found['low']:.4f} to {found['high']:.4f} ({found['level']:.0%}, drawing {drawn})"
+def ordering_in_words(entry: dict[str, Any]) -> str:
+    """How often, of the steps whose prompts differ; or why there is nothing to compare."""
+    if entry["reason"] is not None:
+        return f"— ({entry['reason']})"
+    return share_in_words(entry)
 
 
-def fieller_in_words(found: dict[str, Any] | None, digits: int = 4) -> str:
-    """Fieller's set need not be an interval, and then says how little is known."""
-    if found is None:
-        return "—"
-    low, high = (None if found[end] is None else f"{found[end]:.{digits}f}" for end in ("low", "high"))
-    return {
-        "interval": f"{low} to {high}",
-        "complement": f"up to {low}, and from {high} on",
-        "ray": f"up to {high}" if low is None else f"from {low} on",
-        "line": "any number",
-        "empty": "no number: ΔH_L,S is 0 throughout",
-    }[found["shape"]] + (f" ({found['level']:.0%})" if digits == 4 else "")
+def steps_in_words(steps: dict[str, Any]) -> dict[str, str]:
+    """Where T of the single steps lies, and how many have none that is a share of a gain."""
+    found = {
+        "T of a step, median": _median(steps),
+        "  in 0 to 1": share_in_words(steps["in_0_1"]),
+        "  below 0": share_in_words(steps["below_0"]),
+        "  above 1": share_in_words(steps["above_1"]),
+    }
+    if steps["lost"]:
+        found["  left out"] = f"{counted(steps['lost'], 'step')} with ΔH_L,S below 0: less sure when told everything"
+    if steps["zero_denominator"]:
+        found["  not defined"] = f"{counted(steps['zero_denominator'], 'step')} with ΔH_L,S = 0"
+    return found
 
 
-def _share(entry: dict[str, Any]) -> str:
+def share_in_words(entry: dict[str, Any]) -> str:
+    """`19 of 60, 31.7 % (23.3 to 38.3)`."""
     if entry["value"] is None:
         return "—"
-    shown = value_with_interval(entry | {"unit": "share"})
-    return f"{entry['count']:,} of {entry['of']:,}, {shown}"
+    return f"{entry['count']:,} of {entry['of']:,}, {value_with_interval(entry | {'unit': 'share'})}"
 
 
 def _median(steps: dict[str, Any]) -> str:
     if steps["median"] is None:
         return "—"
-    return f"{steps['median']:.4f} (quartiles {steps['lower_quartile']:.4f} and {steps['upper_quartile']:.4f})"
+    return f"{steps['median']:.3f} (quartiles {steps['lower_quartile']:.3f} and {steps['upper_quartile']:.3f})"
 
 
 # -- should it be sure? --------------------------------------------------------------------------------------------
 
 
 def sureness_table(found: dict[str, Any]) -> Table:
-    table = plain_table("should it be sure?", "")
+    table = plain_table("should it be so sure?", "")
     keep_whole(table, 0)
-    table.add_row("on a shortest path", _share(found["agreement"]))
-    calibrated = found["calibration"]
-    if calibrated is None:
-        table.add_row("probability", "not known of any action that is judged")
-        return table
-    table.add_row("probability", confidence_in_words(calibrated))
-    table.add_row("calibration error", f"{calibrated['ece_equal_width']:.3f} in {calibrated['bins']} equal bins")
-    table.add_row("Brier, log-loss", f"{calibrated['brier']:.3f}, {calibrated['log_loss_nats']:.3f} nats")
-    table.add_row("on path from off", _auroc(found["auroc"]))
-    if found["without_probability"]:
-        table.add_row("without probability", counted(found["without_probability"], "action"))
+    for name, words in sureness_in_words(found).items():
+        table.add_row(name, words)
     return table
 
 
-def _auroc(found: dict[str, Any] | None) -> str:
-    if found is None:
-        return "AUROC — (all actions are alike)"
-    return f"AUROC {value_with_interval(found | {'unit': ''})}"
+def sureness_in_words(found: dict[str, Any]) -> dict[str, str]:
+    """The actions against the shortest path, line by line."""
+    rows = {"on a shortest path": share_in_words(found["agreement"])}
+    calibrated, ranked = found["calibration"], found["selective"]
+    if calibrated is not None:
+        rows["confidence"] = _confidence(calibrated)
+        rows[f"ECE, {calibrated['bins']} equal-width bins"] = ece_in_words(calibrated, "equal_width")
+        rows["Brier, log-loss"] = f"{calibrated['brier']:.3f}, {calibrated['log_loss_nats']:.3f} nats"
+    if ranked is not None:
+        rows["AUROC (on vs off the path)"] = _auroc(ranked)
+    if found["without_probability"]:
+        rows["without probability"] = counted(found["without_probability"], "action")
+    return rows
+
+
+def _confidence(calibrated: dict[str, Any]) -> str:
+    if calibrated["overconfidence_low"] is not None:
+        return confidence_in_words(calibrated)
+    points = f"{calibrated['overconfidence'] * 100:+.1f} points from the share on a shortest path"
+    return f"{percent(calibrated['mean_confidence'])} on average: {points}, over too few episodes for an interval"
+
+
+def _auroc(ranked: dict[str, Any]) -> str:
+    if ranked["auroc"] is None:
+        return "— (all actions are on the path, or all off it)"
+    if ranked["auroc_low"] is None:
+        return f"{ranked['auroc']:.3f} (no interval: too few episodes)"
+    return auroc_in_words(ranked)
+
+
+# -- coherent trust -----------------------------------------------------------------------------------------------
+
+
+def coherent_in_words(summary: dict[str, Any]) -> dict[str, str]:
+    """T over the states, what wording alone gives, and the informations that it is made of, line by line."""
+    trust, told = summary["trust"], summary["information_bits"]
+    null, count = trust["null"], summary["states"]["count"]
+    rows = {
+        "T over all states": f"not identified: {trust['reason']}" if trust["value"] is None else f"{trust['value']:.3f}"
+    }
+    if null is not None:
+        rows["  from wording alone"] = (
+            f"{null['mean']:.3f} on average, {null['high']:.3f} or less in 19 of 20; {percent(null['share_at_least'])} "
+            "reach the T above"
+        )
+    return rows | {
+        "I(X;S) = H(X) − H(X|S)": _bits(told["s"]),
+        "I(X;S,L) = H(X) − H(X|L,S)": _bits(told["ls"]),
+        "states with all pairs": f"{count:,} of {summary['states']['of']:,}",
+        "pairs": f"{summary['instructions']} instructions × {summary['groundings']} groundings",
+    }
+
+
+def coherent_table(summary: dict[str, Any]) -> Table:
+    table = plain_table("T = I(X;S) / I(X;S,L)", "")
+    keep_whole(table, 0)
+    for name, words in coherent_in_words(summary).items():
+        table.add_row(name, words)
+    return table
+
+
+def _bits(value: float | None) -> str:
+    return "—" if value is None else f"{value:.4f} bits"
 
 
 # -- episodes and files --------------------------------------------------------------------------------------------
 
 
 def part_table(what: str, parts: Sequence[dict[str, Any]], count: int, *, wide: bool = True) -> Table:
-    """Episodes, or files, each by itself; a narrow table leaves out the entropies, and sets that are no interval."""
+    """Episodes, or files, each by itself; a narrow table leaves out the entropies. A file may have a T of its own."""
     entropies = list(NAMES.values()) if wide else []
-    table = plain_table(what, "rows", *entropies, "ΔH_S", "ΔH_L,S", "T (Fieller)")
+    of_trust = ["T"] if any("trust" in entry for entry in parts) else []
+    table = plain_table(what, "rows", *entropies, *DIFFERENCES_SHORT.values(), *of_trust)
     keep_whole(table, *range(1, len(table.columns)))
     for entry in parts[:SHOWN_PARTS]:
         means = [_number(entry["mean_entropy_bits"][name]) for name in NAMES] if wide else []
-        differences = [_number(entry["trust"][name]["value"], "+") for name in DIFFERENCES.values()]
+        differences = [_number(entry[name], "+") for name in DIFFERENCES_SHORT]
         name = _end_of(entry[what], WIDE_NAME if wide else NARROW_NAME)
-        table.add_row(name, _rows(entry), *means, *differences, _part_trust(entry["trust"], wide))
+        table.add_row(name, _rows(entry), *means, *differences, *([_part_trust(entry["trust"])] if of_trust else []))
     if count > SHOWN_PARTS:
         table.add_row(Text(f"and {count - SHOWN_PARTS:,} more", style="dim"))
     return table
@@ -212,13 +270,11 @@ def _rows(entry: dict[str, Any]) -> str:
     return f"{entry['rows']:,}" if entry["rows"] == entry["complete"] else f"{entry['complete']:,} of {entry['rows']:,}"
 
 
-def _part_trust(trust: dict[str, Any], wide: bool) -> str:
-    if not trust["steps"]:
-        return "—"
-    found = fieller_in_words(trust["fieller"], digits=2)
-    if trust["identified"]:
-        return f"{trust['value']:.3f} ({found})"
-    return f"not identified ({found})" if wide and trust["fieller"] is not None else "not identified"
+def _part_trust(trust: dict[str, Any]) -> str:
+    if not trust["identified"]:
+        return "not identified" if trust["steps"] else "—"
+    ends = interval_text(trust, digits=2)
+    return f"{trust['value']:.3f} ({ends})" if ends else f"{trust['value']:.3f}"
 
 
 def _number(value: float | None, sign: str = "") -> str:

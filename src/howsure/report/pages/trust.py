@@ -16,12 +16,13 @@ from howsure.report.pages.parts import facts, words
 from howsure.report.pages.sureness import extremes, histogram_by_outcome, reliability, risk_coverage
 from howsure.report.pages.tokens import percent
 from howsure.report.pages.trust_frames import Frames
-from howsure.report.pages.trust_overall import overall, share_words
+from howsure.report.pages.trust_overall import overall
 from howsure.report.pages.trust_plots import by_step
 from howsure.report.pages.trust_replay import best, done, replay, seen, step_name
-from howsure.report.pages.trust_spread import CONDITIONS, acting_spread, entropies, missing_words
+from howsure.report.pages.trust_spread import CONDITIONS, acting_spread, entropies, missing_words, share_of_gain
 from howsure.report.pages.trust_step import about as about
 from howsure.report.text import counted
+from howsure.report.trust_log import share_in_words, sureness_in_words
 from howsure.runs import Sample
 
 COLUMNS = (
@@ -31,12 +32,23 @@ COLUMNS = (
     Column("effect", "effect", "word", help="What came of it."),
     Column("moved", "had an effect", "flag", help="Whether the world was another after it."),
     Column("action_probability", "probability", "number", help="How likely the model found the action that was taken."),
+    Column(
+        "action_confidence",
+        "confidence",
+        "number",
+        help="How likely the model found it that this is right: equally good actions are taken together.",
+    ),
     Column("correct", "on a shortest path", "flag", help="Whether the action lies on a shortest path to the goal."),
     Column("best", "best actions", "word", help="All actions that lie on a shortest path."),
     Column("h_x", "H(X)", "number", "bits", help="Entropy of the action, told neither knowledge nor instruction."),
     Column("h_x_given_s", "H(X|S)", "number", "bits", help="Entropy of the action, told what is known of the place."),
     Column("h_x_given_ls", "H(X|L,S)", "number", "bits", help="Entropy of the action, told the instruction too."),
-    Column("trust", "T", "number", help="(H(X) − H(X|S)) / (H(X) − H(X|L,S)); has no bounds in a single step."),
+    Column(
+        "trust",
+        "T",
+        "number",
+        help="(H(X) − H(X|S)) / (H(X) − H(X|L,S)) where told everything it was surer; has no bounds in a single step.",
+    ),
     Column("repeated", "asked before", "flag", help="Whether an earlier step was asked word for word the same."),
     Column("missing", "what is missing", "word", help="Which of the entropies are not there, and why."),
 )
@@ -44,13 +56,14 @@ COLUMNS = (
 
 def row(sample: Sample) -> dict[str, Any]:
     result = sample.result
-    names = ("episode", "step", "action", "effect", "moved", "action_probability", "trust")
+    names = ("episode", "step", "action", "effect", "moved", "action_probability", "action_confidence")
     bits = entropies(result)
     chosen = result.get("best_actions")
     return {name: result.get(name) for name in names} | {
         "correct": result.get("on_shortest_path"),
         "best": None if chosen is None else ", ".join(chosen),
         **{given.column: bits[name] for name, given in CONDITIONS.items()},
+        "trust": share_of_gain(result),
         "repeated": _repeated(result),
         "missing": missing_words(result),
         "_asked": result.get("asked"),
@@ -90,19 +103,23 @@ def _should_it_be_sure(material: Material) -> Section:
             span=(0.0, 1.0),
         )
     ]
-    if found and found["calibration"] and found["selective"]:
-        plots += [reliability(found["calibration"], "actions"), risk_coverage(found["selective"], "actions")]
-    return Section(title, _judged(right, found), h.div(class_="plots")[plots], anchor)
+    if found and found["calibration"]:
+        plots.append(reliability(found["calibration"], "actions"))
+    if found and found["selective"]:
+        plots.append(risk_coverage(found["selective"], "actions"))
+    figures = facts(sureness_in_words(found)) if found else None
+    return Section(title, _judged(right, found), h.div(class_="plots")[plots, figures], anchor)
 
 
 def _judged(right: NDArray[np.float64], found: dict[str, Any] | None) -> str:
     judged = right[np.isfinite(right)]
-    share = f"{int(judged.sum()):,} of {len(judged):,}" if found is None else share_words(found["agreement"])
+    share = f"{int(judged.sum()):,} of {len(judged):,}" if found is None else share_in_words(found["agreement"])
     rest = len(right) - len(judged)
     left = f" {counted(rest, 'step')} could not be judged." if rest else ""
     return (
         f"An action is right here where it lies on a shortest path to the goal: {share}.{left} Its probability is that "
-        "of the model that was told everything."
+        "of the model that was told everything. Where several actions are equally good each is right, so that its "
+        "confidence is their sum; how well it tells right from wrong is judged by the action's own probability."
     )
 
 

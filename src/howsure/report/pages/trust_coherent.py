@@ -20,8 +20,8 @@ from howsure.report.pages.tokens import percent
 from howsure.report.pages.trust_overall import means
 from howsure.report.pages.trust_plots import trace
 from howsure.report.pages.trust_spread import CONDITIONS, plain
-from howsure.report.text import counted, value_with_interval
-from howsure.report.trust_log import bootstrap_in_words, fieller_in_words, trust_in_words
+from howsure.report.text import counted
+from howsure.report.trust_log import coherent_in_words
 from howsure.runs import Sample
 
 MOST_STATES = 500
@@ -81,19 +81,12 @@ def _overall(summary: dict[str, Any] | None) -> Section:
     title = "How much comes from the grounding?"
     if summary is None:
         return Section(title, MEANING, h.p(class_="quiet")["T is worked out when the run is finished."], "trust")
-    told = summary["trust"]
-    if told["delta_h_s_bits"]["value"] is None:
-        lacking = {plain(why): counted(count, "state") for why, count in summary["missing"]["rows"].items()}
+    if not summary["states"]["count"]:
+        reasons = summary["coverage"]["missing"].items()
+        lacking = {plain(why): counted(count, "state") for why, count in reasons}
         body: Node = [h.p["No state has an answer for every pair, so nothing can be said about T."], facts(lacking)]
         return Section(title, MEANING, body, "trust")
-    figures = {
-        "T over all states": words(trust_in_words(told), 400),
-        "its interval, by bootstrap": words(bootstrap_in_words(told), 400),
-        "its interval, by Fieller": words(fieller_in_words(told["fieller"]), 400),
-        "I(X;S) = H(X) − H(X|S)": value_with_interval(told["delta_h_s_bits"] | {"unit": "bits"}),
-        "I(X;S,L) = H(X) − H(X|L,S)": value_with_interval(told["delta_h_ls_bits"] | {"unit": "bits"}),
-        "states with all pairs": counted(told["steps"], "state"),
-    }
+    figures = {name.replace("  ", "… "): words(told, 400) for name, told in coherent_in_words(summary).items()}
     return Section(title, MEANING, h.div(class_="plots")[means(summary, _SHORT, _READ_MEANS), facts(figures)], "trust")
 
 

@@ -34,7 +34,7 @@ _READ_ENTROPY = "Lower is surer. A wide gap below a line means that what was tol
 _READ_TRUST = (
     "Of what knowledge and instruction together took off the entropy, the part that knowledge took off alone: at the "
     "dashed lines nothing (0) and everything (1). T may lie beyond them, since a model may become less sure by being "
-    "told more."
+    "told more; where it became less sure by being told everything, there is no T."
 )
 
 
@@ -106,7 +106,7 @@ def _trusts(material: Material, episode: int, rows: Sequence[int], said: str, cu
     low, high = TRUST_AXIS
     if all(value is None for value in _picked(material.table, "trust", rows)):
         return h.p(class_="quiet")[
-            f"No step of episode {episode} has a T: it takes all three entropies, and the first and last to differ."
+            f"No step of episode {episode} has a T: it takes all three entropies, and the last below the first."
         ]
     steps, values = _picked(material.table, "step", rows), _picked(material.table, "trust", rows)
     chart = Chart(f"Episode {episode}: trust T", Axis("step", whole=True), Axis("T", low, high))
@@ -187,13 +187,10 @@ def _by_episode(material: Material, episodes: Sequence[tuple[int, Rows]]) -> Sec
         tips = [f"episode {number(x, 0)}: {given.entropy} {number(y, 3)} bits" for x, y in zip(xs, ys, strict=True)]
         trace(chart, xs, ys, f"{given.entropy}, {given.told}", given.series, tips, [None] * len(xs))
     figure = chart.figure(
-        "The mean over the complete steps of each episode; lower is surer."
+        "The mean over the complete steps of each episode; lower is surer. A single episode has no T."
         + (f" The first {MOST_MEANS} of {len(means):,} are drawn." if len(means) > MOST_MEANS else ""),
-        ["episode", "complete steps", "steps", *(given.entropy for given in CONDITIONS.values()), "T of the means"],
-        [
-            (episode, one[3], len(rows), *one[:3], _ratio(one))
-            for (episode, rows), one in zip(episodes, means, strict=True)
-        ],
+        ["episode", "complete steps", "steps", *(given.entropy for given in CONDITIONS.values())],
+        [(episode, one[3], len(rows), *one[:3]) for (episode, rows), one in zip(episodes, means, strict=True)],
     )
     return Section("Episode by episode", "Whether later episodes are surer than earlier ones.", figure, "by-episode")
 
@@ -205,10 +202,3 @@ def _episode_means(table: Table, rows: Rows) -> tuple[float | None, float | None
         return None, None, None, 0
     none, known, told = complete.mean(axis=0).tolist()
     return none, known, told, len(complete)
-
-
-def _ratio(means: tuple[float | None, float | None, float | None, int]) -> float | None:
-    from howsure.measures import trust
-
-    found = trust(*means[:3])
-    return None if found is None or np.isnan(found) else found

@@ -55,6 +55,16 @@ def entropies(result: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: result["conditions"][name]["entropy_bits"] for name in CONDITIONS}
 
 
+def share_of_gain(result: Mapping[str, Any]) -> float | None:
+    """T of the step; None where told everything the model was less sure, for it is no share of a loss."""
+    bits = entropies(result)
+    none, told = bits["X"], bits[ACTING]
+    if none is None or told is None or none <= told:
+        return None
+    found: float | None = result.get("trust")
+    return found
+
+
 def missing_words(result: Mapping[str, Any]) -> str | None:
     """`H(X|S): too long`, for all that is not there; None where nothing is missing."""
     lacking = [
@@ -62,9 +72,11 @@ def missing_words(result: Mapping[str, Any]) -> str | None:
         for name, given in CONDITIONS.items()
         if result["conditions"][name]["entropy_bits"] is None
     ]
-    if not lacking and result.get("trust") is None:
+    if lacking:
+        return "; ".join(lacking)
+    if result.get("trust") is None:
         return "T: H(X) equals H(X|L,S)"
-    return "; ".join(lacking) or None
+    return None if share_of_gain(result) is not None else "T: less sure when told everything"
 
 
 def plain(reason: object) -> str:
@@ -173,6 +185,8 @@ def worked_out(result: Mapping[str, Any]) -> str:
     steps = f"T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)) = ({none:.4f} − {known:.4f}) / ({none:.4f} − {told:.4f})"
     if abs(by_all) < DENOMINATOR_FLOOR:
         return f"{steps}, which divides by zero."
+    if by_all < 0:
+        return f"{steps} = {_signed(by_known)} / {_signed(by_all)}: told everything it was less sure, so T is no share."
     return f"{steps} = {_signed(by_known)} / {_signed(by_all)} = {number(by_known / by_all, 4).replace('-', '−')}."
 
 
@@ -188,10 +202,8 @@ def meaning(by_known: float, by_all: float) -> str:
     """What T means where the two differences lie so."""
     if abs(by_all) < DENOMINATOR_FLOOR:
         return "T is not defined: there is nothing that knowledge could be a part of."
-    if by_all < 0 < by_known:
-        return "Knowledge alone made it surer, both together less sure, so T is below 0 and no share of a gain."
     if by_all < 0:
-        return "Being told everything made it less sure, so T is a ratio of losses here, and no share of a gain."
+        return "Being told everything made it less sure, so there is no gain that T could be a share of."
     if by_known <= -DENOMINATOR_FLOOR:
         return "Knowledge alone made it less sure, so T is below 0."
     if by_known - by_all >= DENOMINATOR_FLOOR:

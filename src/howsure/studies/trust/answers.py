@@ -41,6 +41,7 @@ class ActionReading(msgspec.Struct, frozen=True):
     first_nats            entropy at the first token: top-k and what is left, as one more outcome
     low_nats              its bounds; high is None where the size of the vocabulary is unknown
     high_nats
+    unlisted              the probability there that the top-k leave to tokens which are not listed
     exact_nats            the entropy over the whole vocabulary, which only a model on this machine tells
     mean_nats             mean of the bucket entropies H_j over the action's tokens
     weighted_nats         Σ p_j H_j / Σ p_j with p_j the probability of the token that was chosen
@@ -67,6 +68,7 @@ class ActionReading(msgspec.Struct, frozen=True):
     first_nats: float | None = None
     low_nats: float | None = None
     high_nats: float | None = None
+    unlisted: float | None = None
     exact_nats: float | None = None
     mean_nats: float | None = None
     weighted_nats: float | None = None
@@ -218,6 +220,7 @@ def _entropies(
         "first_nats": float(bucket[0]),
         "low_nats": float(columns.low_nats[0]),
         "high_nats": None if columns.high_nats is None else float(columns.high_nats[0]),
+        "unlisted": float(columns.remainder[0]),
         "mean_nats": float(bucket.mean()),
         "weighted_nats": float(weights @ bucket / weights.sum()) if weights.sum() > 0 else None,
         "decision_nats": None if decision is None else float(bucket[list(tokens).index(decision)]),

@@ -4,19 +4,24 @@ The three conditions of a step are three different prompts, and nothing makes th
 distribution: T may leave [0, 1]. Here the model is only ever asked with an instruction l and a grounding s, for every
 pair of a given set; p(x|s) and p(x) are mixtures of what it said. Then H(X) ≥ H(X|S) ≥ H(X|L,S) holds by itself, and
 T = I(X;S) / I(X;S,L) lies in [0, 1].
+
+The states lie on one walk and hang together, so that T is a figure of these states, without an interval. Beside it
+stands what the wording of prompts alone gives for so many instructions and groundings, which is far above zero.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from howsure.errors import InputError
-from howsure.measures import coherent_trust, nats_to_bits
+from howsure.measures import LEAST_GAIN_BITS, coherent_null, coherent_trust, nats_to_bits
 from howsure.models.contract import Model
 from howsure.runs import (
     Engine,
@@ -35,16 +40,18 @@ from howsure.studies.model_job import ModelJob
 from howsure.studies.pairs import check_seed, seed_of
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.trust.elicit import Elicitor, Reading
-from howsure.studies.trust.estimates import summarise
 from howsure.studies.trust.knowledge import read_knowledge, read_sets, repeats
 from howsure.studies.trust.playing import make_ready
 from howsure.studies.trust.prompts import CONDITIONS, Prompt, Scene, prompt
-from howsure.studies.trust.steps import ENTROPIES, Step
+from howsure.studies.trust.steps import ENTROPIES
 from howsure.studies.trust.work import Prepared, Result, prepare
 from howsure.studies.trust.world import World
 
 PathLike = str | os.PathLike[str]
 
+
+LEAST_WAYS = 20
+"""Ways to arrange the pairs below which even the most extreme one is no rarer than 1 in 20."""
 
 ASKED_WITH = ("evidence", "view", "max_tokens", "temperature", "top_logprobs")
 """The options of `prepare` that an answer depends on; the others are about episodes."""
@@ -260,32 +267,95 @@ def _row(reading: Reading) -> list[float] | None:
     return [*reading.probabilities.values(), reading.other]
 
 
+# -- judging ------------------------------------------------------------------------------------------------------
+
+
 def judge(samples: Sequence[Sample], asking: Asking, *, seed: int) -> dict[str, Any]:
-    """The summary over states: the ratio of mean informations, each state standing for itself."""
-    rows = [_step(sample) for sample in samples]
-    found = summarise(rows, seed=seed)
-    pairs = f"{len(asking.instructions)} instructions × {len(asking.groundings)} groundings, all pairs alike"
-    told = found["trust"]
-    doubt = told["bootstrap"] or {}
-    if not told["identified"]:
-        doubt = {"method": f"not identified: {told['reason']}"}
+    """The summary over the states that have every pair, each standing for itself."""
+    states = [sample.result for sample in samples if not sample.failed]
+    by_s, by_both = (_mean(states, f"information_{name}_bits") for name in ("S", "LS"))
+    found = coherent_null([state["p"] for state in states], seed=seed) if states else None
+    null = None if found is None else asdict(found)
+    reason = _reason(by_both)
+    value = None if by_s is None or by_both is None or reason is not None else by_s / by_both
+    figures = [
+        Figure("coherent trust T", value, "", note=_of_trust(value, reason, null, len(states))),
+        Figure("I(X;S)", by_s, "bits", note=_of_states(len(states))),
+        Figure("I(X;S,L)", by_both, "bits", note=_of_states(len(states))),
+    ]
     return summary(
         "trust coherent",
         Coverage.of(samples),
-        [Figure("coherent trust T", told["value"], "", **doubt)],
-        [pairs, *_notes(samples, asking, told)],
-        **found,
+        figures,
+        list(_notes(samples, asking, value, reason, null)),
+        mean_entropy_bits={
+            name: {"value": _mean(states, f"entropy_{condition.column}")}
+            for name, condition in zip(ENTROPIES, CONDITIONS, strict=True)
+        },
+        information_bits={"s": by_s, "ls": by_both},
+        trust={"value": value, "reason": reason, "floor_bits": LEAST_GAIN_BITS, "null": null},
+        states={"count": len(states), "of": len(samples)},
+        instructions=len(asking.instructions),
+        groundings=len(asking.groundings),
     )
 
 
-def _notes(samples: Sequence[Sample], asking: Asking, told: dict[str, Any]) -> Iterator[str]:
-    if not told["identified"]:
-        yield f"coherent trust T is not identified: {told['reason']}"
+def _mean(states: Sequence[dict[str, Any]], name: str) -> float | None:
+    return sum(state[name] for state in states) / len(states) if states else None
+
+
+def _reason(by_both: float | None) -> str | None:
+    """Why there is no T."""
+    if by_both is None:
+        return "no state has an answer for every pair"
+    if by_both < LEAST_GAIN_BITS:
+        small = f"{by_both:.2g} bits is below the floor of {LEAST_GAIN_BITS} bits"
+        return f"I(X;S,L) of {small}: too small to have shares"
+    return None
+
+
+def _of_states(states: int) -> str:
+    return "of this state" if states == 1 else f"of these {states} states"
+
+
+def _of_trust(value: float | None, reason: str | None, null: dict[str, Any] | None, states: int) -> str:
+    if value is None or null is None:
+        return f"not identified: {reason}"
+    alone = f"wording alone gives {null['mean']:.3f} on average, {null['high']:.3f} or less in 19 of 20"
+    return f"{_of_states(states)}; {'' if _stands_out(value, null) else 'no more than wording noise: '}{alone}"
+
+
+def _stands_out(value: float, null: dict[str, Any]) -> bool:
+    return bool(value > null["high"] + 1e-9)
+
+
+def _ways(asking: Asking) -> int:
+    """How many ways there are to put the pairs into columns of one grounding each: so many T can tell apart."""
+    told, known = len(asking.instructions), len(asking.groundings)
+    return (
+        math.comb(told * known, told)
+        * math.prod(math.comb(told * i, told) for i in range(1, known))
+        // (math.factorial(known))
+    )
+
+
+def _notes(
+    samples: Sequence[Sample], asking: Asking, value: float | None, reason: str | None, null: dict[str, Any] | None
+) -> Iterator[str]:
+    pairs = f"{len(asking.instructions)} instructions × {len(asking.groundings)} groundings"
+    yield f"{pairs}, all pairs alike; the states lie on one walk and hang together, so that T has no interval"
+    if reason is not None:
+        yield f"coherent trust T is not identified: {reason}"
+    if value is not None and null is not None:
+        yield (
+            f"were only the wording of a prompt to matter, and not which instruction and grounding it holds, T would "
+            f"be {null['mean']:.3f} on average and {null['high']:.3f} or less in 19 of 20; "
+            f"{null['share_at_least']:.1%} reach the T found ({null['arrangements']:,} arrangements of the pairs)"
+        )
+    if value is not None and (ways := _ways(asking)) < LEAST_WAYS:
+        yield (
+            f"{pairs} can be arranged in {ways} ways only, so that no T could stand out from wording noise: "
+            "it takes 2 × 4, 3 × 3, or 4 × 2 or more"
+        )
     if len(samples) < asking.states:
         yield f"{asking.states} states were asked for, and the way from the start has {len(samples)}"
-
-
-def _step(sample: Sample) -> Step:
-    bare, known, told = (sample.result.get(f"entropy_{condition.column}") for condition in CONDITIONS)
-    reasons = {} if sample.reason is None else dict.fromkeys(ENTROPIES, sample.reason)
-    return Step("coherent", sample.index + 1, bare, known, told, sample.result.get("trust_T"), reasons)

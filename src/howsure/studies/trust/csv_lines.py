@@ -21,14 +21,24 @@ from typing import BinaryIO, NamedTuple
 from howsure.errors import InputError
 
 ENTROPY_COLUMNS = ("entropy_H_X", "entropy_H_X_given_S", "entropy_H_X_given_LS")
+EXACT_COLUMNS = ("entropy_exact_H_X", "entropy_exact_H_X_given_S", "entropy_exact_H_X_given_LS")
+LOW_COLUMNS = ("entropy_low_H_X", "entropy_low_H_X_given_S", "entropy_low_H_X_given_LS")
+HIGH_COLUMNS = ("entropy_high_H_X", "entropy_high_H_X_given_S", "entropy_high_H_X_given_LS")
+UNLISTED_COLUMNS = ("unlisted_H_X", "unlisted_H_X_given_S", "unlisted_H_X_given_LS")
 OTHER_COLUMNS = (
     "step",
     "episode",
     "trust_T",
     "action_probability",
+    "action_confidence",
     "on_shortest_path",
-    "first_asked",
+    "grounded",
+    "instructed",
     "first_episode",
+    *EXACT_COLUMNS,
+    *LOW_COLUMNS,
+    *HIGH_COLUMNS,
+    *UNLISTED_COLUMNS,
 )
 DELIMITERS = (",", ";", "\t")
 LONGEST_LINE_BYTES = 16_000_000

@@ -21,10 +21,14 @@ from howsure.storage import local, shown_path
 from howsure.studies.trust.csv_lines import (
     BAD_QUOTES,
     ENTROPY_COLUMNS,
+    EXACT_COLUMNS,
+    HIGH_COLUMNS,
+    LOW_COLUMNS,
     OPEN_QUOTE,
     TOO_FEW,
     TOO_MANY,
     TORN,
+    UNLISTED_COLUMNS,
     Header,
     Lines,
     Rows,
@@ -32,7 +36,7 @@ from howsure.studies.trust.csv_lines import (
     read_header,
     read_rows,
 )
-from howsure.studies.trust.steps import Array, Codes, Reasons, Steps, originals
+from howsure.studies.trust.steps import Array, Codes, Reasons, Steps, bounds, originals
 
 EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN = "empty_field", "unreadable", "impossible", "no_column"
 REASONS = ("", EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN, TOO_FEW, TOO_MANY, TORN, OPEN_QUOTE, BAD_QUOTES)
@@ -68,16 +72,16 @@ class Kind(NamedTuple):
     words: Mapping[str, str] = MappingProxyType({})
 
 
+_ENTROPY = Kind(-1e-9, MOST_BITS, f"an entropy (0 to {MOST_BITS:,.0f} bits)")
+_SHARE = Kind(0.0, 1.0, "a probability (0 to 1)")
+_YES_OR_NO = Kind(0.0, 1.0, "a yes or no (1 or 0)", True, {"true": "1", "false": "0", "yes": "1", "no": "0"})
 KINDS = {
-    **dict.fromkeys(ENTROPY_COLUMNS, Kind(-1e-9, MOST_BITS, f"an entropy (0 to {MOST_BITS:,.0f} bits)")),
+    **dict.fromkeys((*ENTROPY_COLUMNS, *EXACT_COLUMNS, *LOW_COLUMNS, *HIGH_COLUMNS), _ENTROPY),
+    **dict.fromkeys((*UNLISTED_COLUMNS, "action_probability", "action_confidence"), _SHARE),
+    **dict.fromkeys(("on_shortest_path", "grounded", "instructed"), _YES_OR_NO),
     "trust_T": Kind(-sys.float_info.max, sys.float_info.max, "a trust (a finite number)"),
     "step": Kind(-(2.0**53), 2.0**53, "the number of a step"),
-    "first_asked": Kind(-(2.0**53), 2.0**53, "the number of a step"),
     "first_episode": Kind(-(2.0**53), 2.0**53, "the number of an episode"),
-    "action_probability": Kind(0.0, 1.0, "a probability (0 to 1)"),
-    "on_shortest_path": Kind(
-        0.0, 1.0, "a yes or no (1 or 0)", True, {"true": "1", "false": "0", "yes": "1", "no": "0"}
-    ),
 }
 PRINTED = (*ENTROPY_COLUMNS, "trust_T")
 """The columns whose digits are counted, to know what rounding may have done."""
@@ -162,16 +166,13 @@ class _Table:
     def add(self, rows: Rows) -> None:
         for line, fault in {rows.lines[place]: fault for place, fault in rows.faults.items()}.items():
             self.remarks.add(fault.reason, line, fault.words)
-        reason = np.zeros((len(rows.lines), 3), dtype=np.uint16)
+        reason = np.full((len(rows.lines), 3), REASONS.index(NO_COLUMN), dtype=np.uint16)
         numbers = {}
         for column, kind in KINDS.items():
             if column in self.header.places:
                 numbers[column], codes = self._column(column, kind, rows)
-            else:
-                numbers[column] = np.full(len(reason), np.nan)
-                codes = np.full(len(reason), REASONS.index(NO_COLUMN), dtype=np.uint16)
-            if column in ENTROPY_COLUMNS:
-                reason[:, ENTROPY_COLUMNS.index(column)] = codes
+                if column in ENTROPY_COLUMNS:
+                    reason[:, ENTROPY_COLUMNS.index(column)] = codes
         for place, fault in rows.faults.items():
             reason[place] = REASONS.index(fault.reason)
         self.portions.append(_Portion(np.array(rows.lines, dtype=np.int64), numbers, reason, self._labels(rows)))
@@ -209,25 +210,41 @@ class _Table:
         return np.array(codes, dtype=np.int64)
 
     def log(self, name: str) -> StepLog:
-        numbers = {column: _joined([part.numbers[column] for part in self.portions]) for column in KINDS}
         source = next((column for column in ("episode", "step") if column in self.header.places), "nothing")
-        episodes, codes = self._episodes(numbers["step"])
+        episodes, codes = self._episodes(self._numbers("step"))
+        bits, *known = (
+            np.column_stack([self._numbers(column) for column in columns])
+            for columns in (ENTROPY_COLUMNS, EXACT_COLUMNS, LOW_COLUMNS, HIGH_COLUMNS, UNLISTED_COLUMNS)
+        )
+        low, high = bounds(bits, *known)
+        believed = self._numbers("action_probability")
+        confidence = self._numbers("action_confidence") if "action_confidence" in self.header.places else believed
         steps = Steps(
-            episodes,
-            codes,
-            np.column_stack([numbers[column] for column in ENTROPY_COLUMNS]),
-            REASONS,
-            np.concatenate([np.empty((0, 3), dtype=np.uint16), *(part.reason for part in self.portions)]),
-            numbers["action_probability"],
-            numbers["on_shortest_path"],
-            numbers["first_asked"],
-            originals(episodes, codes, numbers["first_episode"]),
+            episodes=episodes,
+            episode=codes,
+            original=originals(episodes, codes, self._numbers("first_episode")),
+            reasons=REASONS,
+            reason=np.concatenate([np.empty((0, 3), dtype=np.uint16), *(part.reason for part in self.portions)]),
+            bits=bits,
+            low=low,
+            high=high,
+            action_probability=believed,
+            confidence=confidence,
+            on_shortest_path=self._numbers("on_shortest_path"),
+            grounded=self._numbers("grounded"),
+            instructed=self._numbers("instructed"),
         )
         lines = np.concatenate([np.empty(0, dtype=np.int64), *(part.lines for part in self.portions)])
         missing = tuple(column for column in ENTROPY_COLUMNS if column not in self.header.places)
         notes = [*self._about_file(name, missing, steps, source), *self.remarks.sentences()]
-        delimiter, recorded = self.header.delimiter, numbers["trust_T"]
+        delimiter, recorded = self.header.delimiter, self._numbers("trust_T")
         return StepLog(name, steps, lines, recorded, self.decimals, missing, delimiter, source, notes)
+
+    def _numbers(self, column: str) -> Array:
+        """A whole column; all missing where the file has none."""
+        if column in self.header.places:
+            return np.concatenate([np.empty(0), *(part.numbers[column] for part in self.portions)])
+        return np.full(sum(len(part.lines) for part in self.portions), np.nan)
 
     def _episodes(self, step: Array) -> tuple[tuple[str, ...], Codes]:
         if "episode" not in self.header.places:
@@ -244,6 +261,12 @@ class _Table:
             yield f"{name} has no {columns}, so that none of its rows is complete"
         if source == "nothing":
             yield f"{name} has no column episode or step: its rows are taken as one episode"
+        judged = {"action_probability", "on_shortest_path"} <= self.header.places.keys()
+        if judged and "action_confidence" not in self.header.places:
+            yield (
+                f"{name} has no column action_confidence: the confidence of an action is its own probability, which is "
+                "too low where several actions are equally good"
+            )
         nameless = steps.episodes.index(NAMELESS) if NAMELESS in steps.episodes else -1
         if count := int((steps.episode == nameless).sum()):
             rows = "1 row names no episode and is" if count == 1 else f"{count:,} rows name no episode and are"
@@ -313,7 +336,3 @@ def _by_step(step: Array) -> tuple[tuple[str, ...], Codes]:
     codes = np.cumsum(begins)
     count = int(codes.max(initial=-1)) + 1
     return tuple(str(number) for number in range(1, count + 1)), codes
-
-
-def _joined(parts: Sequence[Array]) -> Array:
-    return np.concatenate([np.empty(0), *parts])

@@ -314,7 +314,8 @@ def _token_figures(found: ActionReading) -> dict[str, Any]:
         "decision_bits": found.decision_nats,
         "action_entropy_bits": found.action_entropy_nats,
     }
-    return {name: nats_to_bits(value) for name, value in nats.items()} | {"located": found.first is not None}
+    located = {"unlisted": found.unlisted, "located": found.first is not None}
+    return {name: nats_to_bits(value) for name, value in nats.items()} | located
 
 
 def _answered(answer: Answer) -> dict[str, Any]:

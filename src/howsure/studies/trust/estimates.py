@@ -1,24 +1,22 @@
-"""Trust over many steps: what grounding and instruction each take off the uncertainty, with how much doubt.
+"""The figures of many steps: T with its doubt, the entropies, their order, episodes, and the actions.
 
-A pure function of the steps. T over steps is the ratio of the two mean differences, never a mean of ratios, which one
-step with a denominator near zero would decide; where the denominator is not clearly different from zero, T is "not
-identified". Everything that leaves is plain data: what is missing or infinite is None.
+A pure function of the steps. The independent unit of every interval is the episode: the steps of one hang together,
+and copies of one are one. Everything that leaves is plain data: what is missing is None.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from howsure.measures import FiellerSet, TrustEstimate, bootstrap_mean, trust_of_each, trust_over_steps, wilson_interval
+from howsure.measures import mean_interval, too_few, trust_of_each
 from howsure.studies.summary import Coverage, Figure, summary
-from howsure.studies.sureness import ends
-from howsure.studies.trust.steps import DIFFERENT, ENTROPIES, Array, Codes, Reasons, Step, Steps, Units, units
+from howsure.studies.sureness import LEVEL, ends, share
+from howsure.studies.trust.ratio import Prompts, bounds_in_words, estimate
+from howsure.studies.trust.steps import ENTROPIES, LARGEST_VOCABULARY_BITS, Bools, Codes, Reasons, Step, Steps
 from howsure.studies.trust.sureness import sureness
 
 ORDER_TOLERANCE_BITS = 1e-9
@@ -27,49 +25,34 @@ ORDER_TOLERANCE_BITS = 1e-9
 SHOWN_EPISODES = 50
 """Episodes that a summary holds apart, the first ones; the others are counted, and are in all other figures."""
 
-MOST_UNITS_IN_A_PART = 500
-"""What the bootstrap of one episode, or one file, draws from: there may be many of them."""
-
-FEW_EPISODES = 6
-"""Below this a bootstrap over episodes has too few different resamples to be believed."""
-
 
 def trust_summary(
-    steps: Sequence[Step] | Steps, *, seed: int, notes: Sequence[str] = (), level: float = 0.95, **fields: Any
+    steps: Sequence[Step] | Steps, *, seed: int, notes: Sequence[str] = (), level: float = LEVEL, **fields: Any
 ) -> dict[str, Any]:
     """The whole summary of a study of trust, in the form that all studies share; `fields` go in as they are."""
     found = summarise(steps, seed=seed, level=level)
     return summary("trust", coverage(found), headline(found), [*remarks(found), *notes], **found, **fields)
 
 
-def summarise(
-    steps: Sequence[Step] | Steps, *, seed: int, level: float = 0.95, resamples: int = 2000
-) -> dict[str, Any]:
+def summarise(steps: Sequence[Step] | Steps, *, seed: int, level: float = LEVEL) -> dict[str, Any]:
     """All figures of these steps, as data; docs/trust.md explains each of them."""
     table = steps if isinstance(steps, Steps) else Steps.of(steps)
     complete = table.complete
-    bits, drawn = table.bits[complete], units(table.original[complete], table.first_asked[complete])
     return {
-        "rows": share(int(complete.sum()), len(table), level),
+        "rows": share(complete, table.original, level=level),
         "missing": _missing(table, complete),
-        "mean_entropy_bits": _mean_entropies(bits, drawn, level, resamples, seed),
-        "ordering": _ordering(bits, level),
-        "per_step": _per_step(bits, level),
-        "trust": estimate(bits, drawn, level=level, resamples=resamples, seed=seed),
+        "mean_entropy_bits": _mean_entropies(table, complete, level),
+        "ordering": _ordering(table, complete, level),
+        "per_step": _per_step(table, complete, level),
+        "trust": estimate(table, level=level),
         "episode_count": len(np.unique(table.episode)),
-        "episodes": list(_episodes(table, complete, level, resamples, seed)),
-        "sureness": sureness(
-            table, seed=seed, level=level
-        ),
-    }  # fmt: skip
+        "different_episodes": len(np.unique(table.original)),
+        "episodes": list(_episodes(table, complete)),
+        "sureness": sureness(table, seed=seed, level=level),
+    }
 
 
-def share(count: int, of: int, level: float) -> dict[str, Any]:
-    """A share with Wilson's interval; its value is None where there is nothing to count."""
-    return {"count": count, "of": of, "value": count / of if of else None, **ends(wilson_interval(count, of, level))}
-
-
-def _missing(table: Steps, complete: NDArray[np.bool_]) -> dict[str, Any]:
+def _missing(table: Steps, complete: Bools) -> dict[str, Any]:
     """Why rows are incomplete, each under the reason of its first missing entropy, and why each entropy is missing."""
     first = np.isnan(table.bits[~complete]).argmax(axis=1)
     of_rows = table.reason[~complete][np.arange(len(first)), first]
@@ -85,107 +68,93 @@ def _counted(codes: Codes | Reasons, words: tuple[str, ...]) -> dict[str, int]:
 # -- the steps one by one ------------------------------------------------------------------------------------------
 
 
-def _mean_entropies(bits: Array, drawn: Units, level: float, resamples: int, seed: int) -> dict[str, Any]:
+def _mean_entropies(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
     """Over the complete rows only, so that their differences are those that T is made of."""
-    found: dict[str, Any] = {}
-    for name, column in zip(ENTROPIES, bits.T, strict=True):
-        mean = float(column.mean()) if len(column) else None
-        options: dict[str, Any] = {"clusters": drawn.labels, "level": level, "resamples": resamples, "seed": seed}
-        found[name] = {"value": mean, **ends(bootstrap_mean(column, **options))}
-    return found
+    episodes = table.original[complete]
+    return {
+        name: {
+            "value": float(column.mean()) if len(column) else None,
+            **ends(mean_interval(column, clusters=episodes, level=level)),
+        }
+        for name, column in zip(ENTROPIES, table.bits[complete].T, strict=True)
+    }
 
 
-def _ordering(bits: Array, level: float) -> dict[str, Any]:
-    """How often H(X) ≥ H(X|S) ≥ H(X|L,S), which is expected on average and not of each step."""
+def _ordering(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
+    """How often H(X) ≥ H(X|S) ≥ H(X|L,S), which is expected on average and not of each step.
+
+    Only of steps whose prompts differ: the same prompt has the same entropy, which is no finding. `reason` says why
+    there is none.
+    """
+    bits, episodes, prompts = table.bits[complete], table.original[complete], Prompts.of(table, complete)
     grounding = bits[:, 0] >= bits[:, 1] - ORDER_TOLERANCE_BITS
     language = bits[:, 1] >= bits[:, 2] - ORDER_TOLERANCE_BITS
-    shares = {
-        "both": grounding & language,
-        "h_x_at_least_h_x_given_s": grounding,
-        "h_x_given_s_at_least_h_x_given_ls": language,
-    }
-    counted = {name: share(int(holds.sum()), len(bits), level) for name, holds in shares.items()}
-    return {"tolerance_bits": ORDER_TOLERANCE_BITS, **counted}
 
+    def counted(holds: Bools, differ: Bools) -> dict[str, Any]:
+        found = share(holds[differ], episodes[differ], level=level)
+        return found | {"same_prompt": int((~differ).sum()), "reason": _no_order(prompts, differ)}
 
-def _per_step(bits: Array, level: float) -> dict[str, Any]:
-    """Where T of the single steps lies. There is no mean of them: it would not be an estimate of anything."""
-    found = trust_of_each(*bits.T)
-    defined = found[~np.isnan(found)]
-    quarters = np.quantile(defined, [0.25, 0.5, 0.75]).tolist() if len(defined) else [None] * 3
     return {
-        "defined": len(defined),
-        "zero_denominator": len(found) - len(defined),
-        "in_0_1": share(int(((defined >= 0) & (defined <= 1)).sum()), len(defined), level),
-        "below_0": share(int((defined < 0).sum()), len(defined), level),
-        "above_1": share(int((defined > 1).sum()), len(defined), level),
+        "tolerance_bits": ORDER_TOLERANCE_BITS,
+        "both": counted(grounding & language, prompts.grounded & prompts.instructed),
+        "h_x_at_least_h_x_given_s": counted(grounding, prompts.grounded),
+        "h_x_given_s_at_least_h_x_given_ls": counted(language, prompts.instructed),
+    }
+
+
+def _no_order(prompts: Prompts, differ: Bools) -> str | None:
+    if differ.any():
+        return None
+    if not len(differ):
+        return "no step has all three entropies"
+    return "X and X|S are the same prompt" if not prompts.grounded.any() else "X|S and X|L,S are the same prompt"
+
+
+def _per_step(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
+    """Where T of the single steps lies, of those that gained something: with ΔH_L,S below zero it is a share of a loss.
+
+    There is no mean of them: it would not be an estimate of anything.
+    """
+    bits, episodes = table.bits[complete], table.original[complete]
+    found = trust_of_each(*bits.T)
+    defined = ~np.isnan(found)
+    gained = defined & (bits[:, 0] > bits[:, 2])
+    shares, labels = found[gained], episodes[gained]
+    quarters = np.quantile(shares, [0.25, 0.5, 0.75]).tolist() if len(shares) else [None] * 3
+    return {
+        "gained": int(gained.sum()),
+        "lost": int((defined & ~gained).sum()),
+        "zero_denominator": int((~defined).sum()),
+        "in_0_1": share((shares >= 0) & (shares <= 1), labels, level=level),
+        "below_0": share(shares < 0, labels, level=level),
+        "above_1": share(shares > 1, labels, level=level),
         "median": quarters[1],
         "lower_quartile": quarters[0],
         "upper_quartile": quarters[2],
     }
 
 
-# -- the steps together --------------------------------------------------------------------------------------------
+# -- parts ---------------------------------------------------------------------------------------------------------
 
 
-def estimate(bits: Array, drawn: Units, *, level: float, resamples: int, seed: int) -> dict[str, Any]:
-    """T over complete rows, its two intervals, and the two differences that it is made of."""
-    h_x, h_xs, h_xls = bits.T
-    found = trust_over_steps(h_x, h_xs, h_xls, drawn.labels, level=level, resamples=resamples, seed=seed)
-    return {
-        "value": found.trust,
-        "identified": found.identified,
-        "reason": _reason(found, drawn),
-        "bootstrap": None if found.bootstrap is None else ends(found.bootstrap),
-        "fieller": None if found.fieller is None else _fieller(found.fieller),
-        "delta_h_s_bits": {"value": found.numerator, **ends(found.numerator_interval)},
-        "delta_h_ls_bits": {"value": found.denominator, **ends(found.denominator_interval)},
-        "steps": found.steps_used,
-        "drawn": drawn.words,
-        "drawn_count": drawn.units,
-    }
-
-
-def _reason(found: TrustEstimate, drawn: Units) -> str | None:
-    """Why T, or its bootstrap interval, is None."""
-    if found.clusters == 1 and not drawn.clustered:
-        what = "different" if drawn.words == DIFFERENT else "complete"
-        return f"there is one {what} step only, so that nothing is known of the denominator's spread"
-    return found.reason
-
-
-def _fieller(found: FiellerSet) -> dict[str, Any]:
-    """An end at infinity is None, and the shape tells it."""
-    low, high = (end if end is not None and math.isfinite(end) else None for end in (found.low, found.high))
-    return {"shape": found.shape, "low": low, "high": high, "level": found.level}
-
-
-def _episodes(
-    table: Steps, complete: NDArray[np.bool_], level: float, resamples: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    """The first episodes, each by itself: its steps are taken as independent there, having nothing else to draw."""
+def _episodes(table: Steps, complete: Bools) -> Iterator[dict[str, Any]]:
+    """The first episodes, each by itself: means and counts, without intervals and T, which one episode cannot have."""
     order = np.argsort(table.episode, kind="stable")
     present, starts = np.unique(table.episode[order], return_index=True)
     bounds = [*starts.tolist(), len(order)]
     for place, code in enumerate(present[:SHOWN_EPISODES].tolist()):
         rows = order[bounds[place] : bounds[place + 1]]
-        yield {"episode": table.episodes[code], **part(table, rows, complete, level, resamples, seed)}
+        yield {"episode": table.episodes[code], **means(table, rows[complete[rows]]), "rows": len(rows)}
 
 
-def part(
-    table: Steps, rows: Codes, complete: NDArray[np.bool_], level: float, resamples: int, seed: int
-) -> dict[str, Any]:
-    """The figures of some of the rows by themselves."""
-    kept = rows[complete[rows]]
-    bits = table.bits[kept]
-    drawn = units(table.original[kept], table.first_asked[kept], MOST_UNITS_IN_A_PART)
-    means = bits.mean(axis=0).tolist() if len(bits) else [None] * 3
+def means(table: Steps, kept: Codes) -> dict[str, Any]:
+    """What these complete rows come to on average."""
+    h_x, h_xs, h_xls = table.bits[kept].mean(axis=0).tolist() if len(kept) else (None, None, None)
     return {
-        "rows": len(rows),
         "complete": len(kept),
-        "mean_entropy_bits": dict(zip(ENTROPIES, means, strict=True)),
-        "ordering": _ordering(bits, level)["both"],
-        "trust": estimate(bits, drawn, level=level, resamples=resamples, seed=seed),
+        "mean_entropy_bits": dict(zip(ENTROPIES, (h_x, h_xs, h_xls), strict=True)),
+        "delta_h_s_bits": None if h_x is None or h_xs is None else h_x - h_xs,
+        "delta_h_ls_bits": None if h_x is None or h_xls is None else h_x - h_xls,
     }
 
 
@@ -197,54 +166,69 @@ def coverage(found: dict[str, Any]) -> Coverage:
 
 
 def headline(found: dict[str, Any]) -> list[Figure]:
-    """Trust with the two differences beside it, how many rows are complete, and how often the ordering holds.
-
-    A trust that is not identified has no value; its method says so.
-    """
-    trust = found["trust"]
-    doubt = trust["bootstrap"] or {}
-    if not trust["identified"]:
-        doubt = {"method": f"not identified: {trust['reason']}"}
+    """Trust with the two differences beside it, how many rows are complete, and how often the ordering holds."""
+    trust, order = found["trust"], found["ordering"]["both"]
+    units = trust["different_episodes"]
+    by_s, by_both = trust["delta_h_s_bits"], trust["delta_h_ls_bits"]
     return [
-        Figure("trust T", trust["value"], "", **doubt),
-        Figure("ΔH_S", trust["delta_h_s_bits"]["value"], "bits", **_doubt(trust["delta_h_s_bits"])),
-        Figure("ΔH_L,S", trust["delta_h_ls_bits"]["value"], "bits", **_doubt(trust["delta_h_ls_bits"])),
-        Figure("rows complete", found["rows"]["value"], "share", **_doubt(found["rows"])),
-        Figure("ordering holds", found["ordering"]["both"]["value"], "share", **_doubt(found["ordering"]["both"])),
+        _figure("trust T", "", trust, _of_trust(trust)),
+        _figure("ΔH_S", "bits", by_s, no_interval(by_s, units)),
+        _figure("ΔH_L,S", "bits", by_both, no_interval(by_both, units)),
+        _figure("rows complete", "share", found["rows"], no_interval(found["rows"], found["different_episodes"])),
+        _figure("ordering holds", "share", order, order["reason"] or no_interval(order, units)),
     ]
 
 
-def _doubt(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: entry[name] for name in ("low", "high", "level", "method")}
+def _figure(name: str, unit: str, entry: dict[str, Any], note: str | None) -> Figure:
+    doubt = {field: entry[field] for field in ("low", "high", "level", "method", "approximate")}
+    return Figure(name, entry["value"], unit, **doubt, note=note)
+
+
+def _of_trust(trust: dict[str, Any]) -> str | None:
+    if not trust["identified"]:
+        return f"not identified: {trust['reason']}"
+    return bounds_in_words(trust["bounds"]) or no_interval(trust, trust["different_episodes"])
+
+
+def no_interval(entry: dict[str, Any], episodes: int) -> str | None:
+    """Why a figure over so many different episodes has no interval; None where it has one."""
+    if entry["low"] is not None:
+        return None
+    if entry["value"] is None:
+        return "no step has all three entropies"
+    return too_few(episodes, "different episodes") or "no interval: the same in every episode"
 
 
 def remarks(found: dict[str, Any]) -> list[str]:
     """What a reader of the figures must know."""
-    alike = found["episode_count"] > 1
-    return [*_about_trust(found["trust"], alike), *_about_episodes(found), *_about_sureness(found["sureness"])]
+    return [*_about_trust(found), *_about_episodes(found), *_about_sureness(found["sureness"])]
 
 
-def _about_trust(trust: dict[str, Any], alike: bool) -> Iterator[str]:
+def _about_trust(found: dict[str, Any]) -> Iterator[str]:
+    trust = found["trust"]
     if not trust["identified"]:
-        yield f"trust T is not identified: {trust['reason']}"
-    elif trust["reason"] is not None:
-        yield trust["reason"]
-    if trust["identified"] and trust["delta_h_ls_bits"]["value"] < 0.0:
+        yield f"trust T is not identified: {trust['reason']}{_and_so(trust['why'])}"
+    if trust["bounds"] is not None and trust["bounds"]["low"] < trust["bounds"]["high"]:
         yield (
-            "ΔH_L,S is negative: told everything the model was less sure than told nothing, so T is a ratio of what "
-            "was lost, and not a share of what was gained"
+            f"T lies {bounds_in_words(trust['bounds'])}: its entropies are of the tokens that were listed. Where "
+            f"--vocab-size was not given, a vocabulary of at most 2^{LARGEST_VOCABULARY_BITS:.0f} tokens is assumed"
         )
-    if "episode" not in trust["drawn"] and trust["steps"] > 1:
-        of = "episodes that are copies of one" if alike else "one episode"
-        yield (
-            f"the complete rows are of {of}, and the steps of an episode hang together: the intervals take them as "
-            "independent, and are too narrow"
-        )
-    if trust["drawn"] in ("episode", DIFFERENT) and 1 < trust["drawn_count"] < FEW_EPISODES:
-        yield (
-            f"{trust['drawn_count']} {trust['drawn']}s are few to draw from: the bootstrap's intervals are too narrow, "
-            "and Fieller's is the one to go by"
-        )
+    same = found["ordering"]["both"]["same_prompt"]
+    if same and found["ordering"]["both"]["of"]:
+        yield f"{same} steps asked two conditions with the same prompt, and are left out of the ordering"
+
+
+_AND_SO = {
+    "few_units": "; the steps of an episode hang together, so that only episodes count",
+    "below_zero": ", so that T would be a share of a loss; the two differences stand by themselves",
+    "not_above_zero": ", and T would divide by it; the two differences stand by themselves",
+    "below_floor": "; the two differences stand by themselves",
+    "unlisted_tokens": "; --vocab-size, or more alternatives (--top-logprobs), narrow that down",
+}
+
+
+def _and_so(why: str) -> str:
+    return _AND_SO.get(why, "")
 
 
 def _about_episodes(found: dict[str, Any]) -> Iterator[str]:

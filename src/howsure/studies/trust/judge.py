@@ -9,24 +9,27 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
+from howsure.measures import LEAST_UNITS
 from howsure.runs import Sample
-from howsure.studies.trust.estimates import estimate, trust_summary
+from howsure.studies.trust.estimates import trust_summary
 from howsure.studies.trust.prompts import CONDITIONS
+from howsure.studies.trust.ratio import estimate
 from howsure.studies.trust.replay import MOST_FRAMES
-from howsure.studies.trust.steps import ENTROPIES, Step, Steps, units
+from howsure.studies.trust.steps import ENTROPIES, Step, Steps, Three
 from howsure.studies.trust.verbalized import LABELS
 
-LEVEL = 0.95
 LITTLE_MASS = 0.1
 
 
 def judge(samples: Sequence[Sample], options: dict[str, Any], *, seed: int) -> dict[str, Any]:
-    rows = [to_step(sample) for sample in samples]
-    more = _of_actions(samples, seed) if options["evidence"] == "logprobs" else {}
+    more: dict[str, Any] = {}
+    if options["evidence"] == "logprobs":
+        more = {"trust_of_actions": estimate(Steps.of([_step(sample, "action_entropy_bits") for sample in samples]))}
     return trust_summary(
-        rows,
+        [to_step(sample) for sample in samples],
         seed=seed,
-        level=LEVEL,
         notes=list(_notes(samples, options)),
         evidence=options["evidence"],
         view=options["view"],
@@ -45,42 +48,35 @@ def to_step(sample: Sample) -> Step:
     reasons = {
         name: one["entropy_missing"] for name, one in zip(ENTROPIES, found, strict=True) if one["entropy_bits"] is None
     }
-    bare, known, told = (one["entropy_bits"] for one in found)
+    return msgspec.structs.replace(
+        _step(sample, "entropy_bits"),
+        reasons=reasons,
+        exact_bits=_three(sample, "exact_bits"),
+        low_bits=_three(sample, "low_bits"),
+        high_bits=_three(sample, "high_bits"),
+        unlisted=_three(sample, "unlisted"),
+        action_probability=result["action_probability"],
+        confidence=result.get("action_confidence"),
+        on_shortest_path=result["on_shortest_path"],
+    )
+
+
+def _step(sample: Sample, entropy: str) -> Step:
+    """One of the entropies of a sample's three answers, and what tells which steps and prompts are different."""
+    result = sample.result
     return Step(
         str(result["episode"]),
         result["step"],
-        bare,
-        known,
-        told,
-        trust_recorded=result["trust"],
-        reasons=reasons,
-        action_probability=result["action_probability"],
-        on_shortest_path=result["on_shortest_path"],
-        first_asked=result["first_asked"],
+        *_three(sample, entropy),
+        grounded=result["knowledge_count"] > 0,
+        instructed=result["instruction"] is not None,
         first_episode=result["first_episode"],
     )
 
 
-def _of_actions(samples: Sequence[Sample], seed: int) -> dict[str, Any]:
-    """The same estimate from the entropies of the actions, where the tokens' alternatives were mapped onto them."""
-    rows = []
-    for sample in samples:
-        bare, known, told = (sample.result["conditions"][c.value].get("action_entropy_bits") for c in CONDITIONS)
-        rows.append(
-            Step(
-                str(sample.result["episode"]),
-                None,
-                bare,
-                known,
-                told,
-                first_asked=sample.result["first_asked"],
-                first_episode=sample.result["first_episode"],
-            )
-        )
-    table = Steps.of(rows)
-    complete = table.complete
-    drawn = units(table.original[complete], table.first_asked[complete])
-    return {"trust_of_actions": estimate(table.bits[complete], drawn, level=LEVEL, resamples=2000, seed=seed)}
+def _three(sample: Sample, name: str) -> Three:
+    bare, known, told = (sample.result["conditions"][condition.value].get(name) for condition in CONDITIONS)
+    return bare, known, told
 
 
 def _reached(samples: Sequence[Sample]) -> dict[str, int]:
@@ -153,6 +149,8 @@ def _about_prompts(samples: Sequence[Sample], options: dict[str, Any]) -> Iterat
             f"{copies} of {len(latest)} episodes asked word for word what an earlier one had asked, and tell nothing "
             "new: --act sample makes them different"
         )
+    if 0 < len(latest) < LEAST_UNITS:
+        yield f"T and intervals take at least {LEAST_UNITS} different episodes: --episodes 10 --act sample gives some"
 
 
 def _about_knowledge(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:

@@ -21,7 +21,8 @@ from howsure.measures import trust_of_each
 from howsure.storage import is_address
 from howsure.studies.trust.csv_lines import ENTROPY_COLUMNS
 from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
-from howsure.studies.trust.estimates import part, trust_summary
+from howsure.studies.trust.estimates import means, trust_summary
+from howsure.studies.trust.ratio import estimate
 from howsure.studies.trust.steps import Steps
 
 __all__ = ["Analysis", "StepLog", "analyse", "read_steps_csv"]
@@ -33,8 +34,6 @@ RECORDED_TOLERANCE = 1e-3
 
 SHOWN_FILES = 50
 """Files that a summary holds apart, the first ones; all of them are in the other figures."""
-
-LEVEL, RESAMPLES = 0.95, 2000
 
 
 class Analysis(NamedTuple):
@@ -61,9 +60,8 @@ def analyse(paths: Sequence[PathLike], *, seed: int = 0) -> Analysis:
     summary = trust_summary(
         steps,
         seed=seed,
-        level=LEVEL,
         notes=notes,
-        files=[_file(log, counts, seed) for log, (counts, _) in list(zip(named, checked, strict=True))[:SHOWN_FILES]],
+        files=[_file(log, counts) for log, (counts, _) in list(zip(named, checked, strict=True))[:SHOWN_FILES]],
         recorded={name: sum(counts[name] for counts, _ in checked) for name in checked[0][0]},
         problems=problems,
     )
@@ -112,7 +110,7 @@ def _labels(log: StepLog) -> Iterator[str]:
         yield log.name if alone else f"{log.name}, {episode}"
 
 
-def _file(log: StepLog, recorded: dict[str, int], seed: int) -> dict[str, Any]:
+def _file(log: StepLog, recorded: dict[str, int]) -> dict[str, Any]:
     return {
         "file": log.name,
         "delimiter": log.delimiter,
@@ -120,7 +118,9 @@ def _file(log: StepLog, recorded: dict[str, int], seed: int) -> dict[str, Any]:
         "episodes_from": log.episodes_from,
         "episode_count": len(log.steps.episodes),
         "recorded": recorded,
-        **part(log.steps, np.arange(len(log.steps)), log.steps.complete, LEVEL, RESAMPLES, seed),
+        "rows": len(log.steps),
+        **means(log.steps, np.flatnonzero(log.steps.complete)),
+        "trust": estimate(log.steps),
     }
 
 

@@ -25,6 +25,7 @@ from howsure.studies.trust.elicit import Elicitor, Reading
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.knowledge import Learned, repeats, sentence_from_feedback, take_up
 from howsure.studies.trust.prompts import CONDITIONS, Condition, Prompt, Scene, three_prompts
+from howsure.studies.trust.sureness import confidence
 from howsure.studies.trust.world import Best, Effect, State, World
 
 NO_ACTION = "No action could be read from your answer, so nothing happened."
@@ -116,7 +117,7 @@ class Episode:
             "asked": asked,
             "answer_form": self.ways.model.answer_form,
             **self._first_asked(asked),
-            **_judged(chosen, best),
+            **_judged(chosen, best, readings[Condition.X_GIVEN_LS]),
         }
         self._go_on(chosen, effect, before, notes)
         sample = _sample(self, result, prompts, readings)
@@ -300,9 +301,10 @@ def _result(
     }
 
 
-def _judged(chosen: str | None, best: Best) -> dict[str, Any]:
+def _judged(chosen: str | None, best: Best, acting: Reading) -> dict[str, Any]:
     """The action against the shortest way; None where there is no action, or no way is known."""
     return {
+        "action_confidence": confidence(chosen, acting.probabilities, best.actions),
         "on_shortest_path": None if chosen is None or best.actions is None else chosen in best.actions,
         "best_actions": None if best.actions is None else sorted(best.actions),
         "shortest_distance": best.distance,

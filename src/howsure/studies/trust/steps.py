@@ -7,32 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Codes = NDArray[np.int64]
 Reasons = NDArray[np.uint16]
+Three = tuple[float | None, float | None, float | None]
 
 ENTROPIES = ("h_x", "h_x_given_s", "h_x_given_ls")
 NOT_GIVEN = "not_given"
 """The reason of an entropy that is missing without one."""
 
-MOST_UNITS = 4_000
-"""What a bootstrap draws from; beyond this, neighbours are drawn together, which costs next to nothing in precision."""
+LARGEST_VOCABULARY_BITS = 20.0
+"""Where the size of a vocabulary is unknown it is taken to have at most 2^20 tokens, which is more than any known has:
+each unit of probability outside of the alternatives then holds at most so many bits."""
+
+NOTHING: Three = (None, None, None)
 
 
 class Step(msgspec.Struct, frozen=True):
     """One step: the three entropies of its action, and what became of it.
 
-    `reasons` tells for each of `ENTROPIES` that is missing why it is. `trust_recorded` is what a log says, which may be
-    wrong; T is always worked out from the entropies. `action_probability` is that of the action that was executed, and
-    `on_shortest_path` whether it was one that leads to the goal soonest. `first_asked` is the step of the episode at
-    which the same was asked for the first time, and `first_episode` the number of the episode that first asked all of
-    it up to this step, where these are known.
+    `reasons` tells for each of `ENTROPIES` that is missing why it is. Entropies at a token, of which only the likeliest
+    alternatives are known, have bounds: `low_bits` and `high_bits`, the probability `unlisted` that lies outside of the
+    alternatives, or the `exact_bits` over the whole vocabulary; all four are None for entropies that are what they are.
+    `action_probability` is that of the action that was executed, `confidence` that with equally good actions taken
+    together, and `on_shortest_path` whether it was one that leads to the goal soonest. Without knowledge (`grounded`
+    is False) X and X|S are the same prompt, without an instruction (`instructed`) X|S and X|L,S are. `first_episode`
+    is the number of the episode that first asked all that this one had asked up to this step.
     """
 
     episode: str
@@ -40,15 +46,20 @@ class Step(msgspec.Struct, frozen=True):
     h_x_bits: float | None = None
     h_x_given_s_bits: float | None = None
     h_x_given_ls_bits: float | None = None
-    trust_recorded: float | None = None
     reasons: dict[str, str] = {}
+    exact_bits: Three = NOTHING
+    low_bits: Three = NOTHING
+    high_bits: Three = NOTHING
+    unlisted: Three = NOTHING
     action_probability: float | None = None
+    confidence: float | None = None
     on_shortest_path: bool | None = None
-    first_asked: int | None = None
+    grounded: bool | None = None
+    instructed: bool | None = None
     first_episode: int | None = None
 
     @property
-    def bits(self) -> tuple[float | None, float | None, float | None]:
+    def bits(self) -> Three:
         return self.h_x_bits, self.h_x_given_s_bits, self.h_x_given_ls_bits
 
 
@@ -57,25 +68,30 @@ class Steps:
     """Steps as columns; NaN where a number is missing.
 
     `episode` is a place in `episodes`, and so is `original`: the episode that this one is a copy of, or itself.
-    `reason` is a place in `reasons`, whose first, the empty word, is that of an entropy that is known. `bits` and
-    `reason` are [steps × 3], in the order of `ENTROPIES`.
+    `reason` is a place in `reasons`, whose first, the empty word, is that of an entropy that is known. `bits`, `low`,
+    `high` and `reason` are [steps × 3], in the order of `ENTROPIES`; `low` is NaN where an entropy has no bounds, and
+    `high` is infinite where nothing bounds it.
     """
 
     episodes: tuple[str, ...]
     episode: Codes
-    bits: Array
+    original: Codes
     reasons: tuple[str, ...]
     reason: Reasons
+    bits: Array
+    low: Array
+    high: Array
     action_probability: Array
+    confidence: Array
     on_shortest_path: Array
-    first_asked: Array
-    original: Codes
+    grounded: Array
+    instructed: Array
 
     def __len__(self) -> int:
         return len(self.episode)
 
     @property
-    def complete(self) -> NDArray[np.bool_]:
+    def complete(self) -> Bools:
         """The steps of which all three entropies are known."""
         return np.asarray(~np.isnan(self.bits).any(axis=1))
 
@@ -83,20 +99,23 @@ class Steps:
     def of(cls, steps: Sequence[Step]) -> Steps:
         episodes: dict[str, int] = {}
         words: dict[str, int] = {"": 0}
-        episode = [episodes.setdefault(step.episode, len(episodes)) for step in steps]
-        bits = floats([value for step in steps for value in step.bits]).reshape(-1, 3)
+        episode = np.array([episodes.setdefault(step.episode, len(episodes)) for step in steps], dtype=np.int64)
         reason = [words.setdefault(word, len(words)) for step in steps for word in _reasons(step)]
-        codes, first = np.array(episode, dtype=np.int64), floats([step.first_episode for step in steps])
+        bits, *known = (
+            floats([value for step in steps for value in getattr(step, name)]).reshape(-1, 3)
+            for name in ("bits", "exact_bits", "low_bits", "high_bits", "unlisted")
+        )
+        low, high = bounds(bits, *known)
         return cls(
-            tuple(episodes),
-            codes,
-            bits,
-            tuple(words),
-            np.array(reason, dtype=np.uint16).reshape(-1, 3),
-            floats([step.action_probability for step in steps]),
-            floats([step.on_shortest_path for step in steps]),
-            floats([step.first_asked for step in steps]),
-            originals(tuple(episodes), codes, first),
+            episodes=tuple(episodes),
+            episode=episode,
+            original=originals(tuple(episodes), episode, floats([step.first_episode for step in steps])),
+            reasons=tuple(words),
+            reason=np.array(reason, dtype=np.uint16).reshape(-1, 3),
+            bits=bits,
+            low=low,
+            high=high,
+            **{name: floats([getattr(step, name) for step in steps]) for name in _PLAIN},
         )
 
     @classmethod
@@ -108,20 +127,36 @@ class Steps:
         words: dict[str, int] = {"": 0}
         return cls(
             episode=_recoded([(part.episode, part.episodes) for part in parts], episodes),
+            original=_recoded([(part.original, part.episodes) for part in parts], episodes),
             reason=_recoded([(part.reason, part.reasons) for part in parts], words).astype(np.uint16),
             episodes=tuple(episodes),
             reasons=tuple(words),
-            bits=np.concatenate([part.bits for part in parts]),
-            action_probability=np.concatenate([part.action_probability for part in parts]),
-            on_shortest_path=np.concatenate([part.on_shortest_path for part in parts]),
-            first_asked=np.concatenate([part.first_asked for part in parts]),
-            original=_recoded([(part.original, part.episodes) for part in parts], dict(episodes)),
+            **{
+                name: np.concatenate([getattr(part, name) for part in parts])
+                for name in ("bits", "low", "high", *_PLAIN)
+            },
         )
+
+
+_PLAIN = ("action_probability", "confidence", "on_shortest_path", "grounded", "instructed")
 
 
 def floats(values: Sequence[float | None] | Array) -> Array:
     """None becomes NaN."""
     return np.array(values, dtype=np.float64)
+
+
+def bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) -> tuple[Array, Array]:
+    """Between what each entropy lies over the whole vocabulary; NaN for one that is not of a part of it.
+
+    An entropy is known exactly, or bounded by the size of the vocabulary, or by that of the largest there are: what
+    lies outside of the alternatives adds at most its probability times the logarithm of the vocabulary's size.
+    """
+    highest = np.where(np.isnan(high), bits + unlisted * LARGEST_VOCABULARY_BITS, high)
+    highest = np.where(np.isnan(highest), np.inf, np.fmax(highest, low))
+    highest = np.where(np.isnan(low), np.nan, highest)
+    known = ~np.isnan(exact)
+    return np.where(known, exact, low), np.where(known, exact, highest)
 
 
 def originals(episodes: tuple[str, ...], episode: Codes, first_episode: Array) -> Codes:
@@ -148,48 +183,3 @@ def _recoded(parts: Sequence[tuple[Codes | Reasons, tuple[str, ...]]], places: d
     """Codes of one list of words for all parts; `places` takes up the words."""
     tables = [np.array([places.setdefault(w, len(places)) for w in words], dtype=np.int64) for _, words in parts]
     return np.concatenate([table[codes] for (codes, _), table in zip(parts, tables, strict=True)])
-
-
-# -- what an interval draws ----------------------------------------------------------------------------------------
-
-
-DIFFERENT = "different step"
-
-
-class Units(NamedTuple):
-    """What intervals take as independent: a label for each step, or None where each step stands alone."""
-
-    labels: Codes | None
-    words: str
-    units: int
-
-    @property
-    def clustered(self) -> bool:
-        """Whether whole episodes are drawn."""
-        return "episode" in self.words
-
-
-def units(episode: Codes, first_asked: Array, most: int = MOST_UNITS) -> Units:
-    """Episodes, where there are two or more; otherwise the steps of the only one, though they hang together.
-
-    Steps that asked what an earlier one of them had asked, as of a robot in front of a wall, are drawn together with it
-    where that is known: twenty copies of a number are one number.
-    """
-    places = np.unique(episode, return_inverse=True)[1].astype(np.int64)
-    count = int(places.max(initial=-1)) + 1
-    if count >= 2:
-        return _gathered(places, count, most, "episode")
-    asked = np.unique(first_asked, return_inverse=True)[1].astype(np.int64)
-    different = int(asked.max(initial=-1)) + 1
-    if different < len(episode) and not np.isnan(first_asked).any():
-        return _gathered(asked, different, most, DIFFERENT)
-    if len(episode) > most:
-        return _gathered(np.arange(len(episode)), len(episode), most, "step")
-    return Units(None, "step", len(episode))
-
-
-def _gathered(places: Codes, count: int, most: int, word: str) -> Units:
-    size = -(-count // most)
-    if size == 1:
-        return Units(places, word, count)
-    return Units(places // size, f"{size} neighbouring {word}s", -(-count // size))

@@ -32,10 +32,13 @@ SHARED = (
     "reward",
     "reached",
     "action_probability",
+    "action_confidence",
     "on_shortest_path",
     "shortest_distance",
     "first_asked",
     "first_episode",
+    "grounded",
+    "instructed",
     "missing_entropies",
 )
 LAST = (*(f"entropy_{condition.column}" for condition in CONDITIONS), "trust_T")
@@ -45,6 +48,8 @@ FIGURES: dict[str, dict[str, str]] = {
     "logprobs": {
         "entropy_low": "low_bits",
         "entropy_high": "high_bits",
+        "entropy_exact": "exact_bits",
+        "unlisted": "unlisted",
         "entropy_mean": "mean_bits",
         "entropy_weighted": "weighted_bits",
         "entropy_decision": "decision_bits",
@@ -71,6 +76,7 @@ def row(sample: Sample, evidence: str) -> dict[str, Any]:
     result = sample.result
     found: dict[str, Any] = {name: result.get(name) for name in SHARED}
     found["carrying"] = result["carrying"] or "nothing"
+    found |= {"grounded": int(result["knowledge_count"] > 0), "instructed": int(result["instruction"] is not None)}
     found["missing_entropies"] = sum(_bits(result, condition) is None for condition in CONDITIONS)
     found |= {name: None if found[name] is None else int(found[name]) for name in ("reached", "on_shortest_path")}
     for condition in CONDITIONS:

@@ -1,0 +1,151 @@
+"""T over many steps as data, and why there is none: the one place that decides whether T is shown.
+
+T is a share of what was gained, so that it takes a gain that is clearly above zero and large enough to have shares,
+over at least five different episodes, from prompts that differ, and from entropies that the tokens nobody listed cannot
+turn around. Where one of these lacks, T is "not identified", and the two differences stand alone, with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from howsure.measures import LEAST_GAIN_BITS, LEAST_UNITS, TrustEstimate, trust_bounds, trust_over_steps
+from howsure.studies.sureness import LEVEL, ends
+from howsure.studies.trust.steps import Bools, Steps
+
+
+def estimate(table: Steps, *, level: float = LEVEL) -> dict[str, Any]:
+    """T over the complete steps with its interval and bounds, the two differences, and why T is not identified."""
+    rows = table.complete
+    h_x, h_xs, h_xls = table.bits[rows].T
+    found = trust_over_steps(h_x, h_xs, h_xls, table.original[rows], level=level, floor=LEAST_GAIN_BITS)
+    between = _Bounds.of(table, rows)
+    why = _why_not(found, Prompts.of(table, rows), between)
+    shown = why is None
+    limits = between.trust if shown and between is not None else None
+    return {
+        "value": found.trust if shown else None,
+        "identified": shown,
+        "why": why,
+        "reason": None if why is None else _reason(why, found, len(np.unique(table.episode[rows])), between),
+        **ends(found.interval if shown else None),
+        "bounds": None if limits is None else {"low": limits[0], "high": limits[1]},
+        "delta_h_s_bits": {"value": found.numerator, **ends(found.numerator_interval)},
+        "delta_h_ls_bits": {"value": found.denominator, **ends(found.denominator_interval)},
+        "floor_bits": LEAST_GAIN_BITS,
+        "steps": found.steps_used,
+        "different_episodes": found.units,
+    }
+
+
+class Prompts(NamedTuple):
+    """At which steps two neighbouring conditions were different prompts, so that their entropies can be compared."""
+
+    grounded: Bools
+    instructed: Bools
+
+    @classmethod
+    def of(cls, table: Steps, rows: Bools) -> Prompts:
+        """Where it is not known, entropies that are the same at every step are taken to be of the same prompt."""
+        h_x, h_xs, h_xls = table.bits[rows].T
+        grounded, instructed = table.grounded[rows], table.instructed[rows]
+        return cls(
+            np.where(np.isnan(grounded), (h_x != h_xs).any(), grounded == 1),
+            np.where(np.isnan(instructed), (h_xs != h_xls).any(), instructed == 1),
+        )
+
+
+# -- bounds --------------------------------------------------------------------------------------------------------
+
+
+class _Bounds(NamedTuple):
+    """Mean entropies of which only the likeliest tokens are known: their least and largest, and T between them.
+
+    `trust` is None where ΔH_L,S may be zero or below, for then nothing bounds T.
+    """
+
+    low: list[float]
+    high: list[float]
+    trust: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, table: Steps, rows: Bools) -> _Bounds | None:
+        """None where every entropy is what it is."""
+        bits, low, high = table.bits[rows], table.low[rows], table.high[rows]
+        bounded = ~np.isnan(low)
+        if not bounded.any():
+            return None
+        least, most = (np.where(bounded, end, bits).mean(axis=0).tolist() for end in (low, high))
+        return cls(least, most, trust_bounds(least, most) if np.isfinite(most).all() else None)
+
+
+def bounds_in_words(bounds: dict[str, float] | None) -> str | None:
+    """`between 0.31 and 0.42 whatever the unlisted tokens are`, for what `estimate` gives as bounds."""
+    if bounds is None:
+        return None
+    low, high = f"{bounds['low']:.3f}", f"{bounds['high']:.3f}"
+    if low == high:
+        return f"{low} over the whole vocabulary"
+    return f"between {low} and {high} whatever the unlisted tokens are"
+
+
+# -- why not -------------------------------------------------------------------------------------------------------
+
+
+def _why_not(found: TrustEstimate, prompts: Prompts, bounds: _Bounds | None) -> str | None:
+    """What is missing most: without a difference in the prompts no number of episodes would help."""
+    if found.why == "no_steps":
+        return found.why
+    if not prompts.grounded.any():
+        return "no_grounding"
+    if not prompts.instructed.any():
+        return "no_instruction"
+    return found.why or ("unlisted_tokens" if bounds is not None and bounds.trust is None else None)
+
+
+def _reason(why: str, found: TrustEstimate, episodes: int, bounds: _Bounds | None) -> str:
+    """The sentence for each of these, with its numbers."""
+    match why:
+        case "no_steps":
+            return "no step has all three entropies"
+        case "no_grounding":
+            return "no step has any grounding, so X and X|S are the same prompt"
+        case "no_instruction":
+            return "no step has an instruction, so X|S and X|L,S are the same prompt"
+        case "few_units":
+            return _too_few(found.units, episodes)
+        case "below_zero":
+            return f"ΔH_L,S is below zero ({_interval(found)}): told everything, the model was less sure"
+        case "not_above_zero":
+            return f"ΔH_L,S is not clearly above zero ({_interval(found)})"
+        case "below_floor":
+            small = f"{found.denominator:.2g} bits is below the floor of {LEAST_GAIN_BITS} bits"
+            return f"ΔH_L,S of {small}: too small to have shares"
+        case _:
+            return _turned_around(bounds)
+
+
+def _too_few(different: int, episodes: int) -> str:
+    """`3 episodes, and T takes at least 5`, copies not counted."""
+    noun = "episode" if episodes == 1 else "episodes"
+    if different == episodes:
+        return f"{episodes} {noun}, and T takes at least {LEAST_UNITS}"
+    are = "is" if different == 1 else "are"
+    return f"{episodes} {noun}, of which {different} {are} different, and T takes at least {LEAST_UNITS} different ones"
+
+
+def _interval(found: TrustEstimate) -> str:
+    """`-0.312 to -0.220 bits`, or the value where nothing varies."""
+    interval = found.denominator_interval
+    if interval is None:
+        return f"{found.denominator:.3f} bits"
+    return f"{'about ' if interval.approximate else ''}{interval.low:.3f} to {interval.high:.3f} bits"
+
+
+def _turned_around(bounds: _Bounds | None) -> str:
+    if bounds is None or not np.isfinite(bounds.high).all():
+        return "how much the tokens that are not listed add to the entropies is not known"
+    low, high = bounds.low[0] - bounds.high[2], bounds.high[0] - bounds.low[2]
+    return f"the tokens that are not listed could put ΔH_L,S anywhere from {low:.3f} to {high:.3f} bits"
