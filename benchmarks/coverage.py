@@ -453,7 +453,7 @@ def verdict(cell: Cell, units: int) -> str:
 def _row(task: tuple[str, int, int]) -> list[Cell]:
     name, repeats, seed = task
     (case,) = (one for one in cases() if one.name == name)
-    return [simulate(case, units, repeats if units <= 200 else max(200, repeats // 4), seed) for units in UNITS]
+    return [simulate(case, units, repeats if units <= 200 else max(200, repeats // 2), seed) for units in UNITS]
 
 
 def _shown(cell: Cell, units: int) -> str:
@@ -468,7 +468,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", help="how the rows begin that are wanted, such as AUROC or 'mean: normal'")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the simulations")
     parser.add_argument(
-        "--repeats", type=int, default=2000, help="data sets drawn for each cell; 1,000 units get a quarter"
+        "--repeats", type=int, default=2000, help="data sets drawn for each cell; 1,000 units get half"
     )
     asked = parser.parse_args(arguments)
     chosen = cases(asked.names)

@@ -36,7 +36,7 @@ LEAST_UNITS = 5
 ENOUGH_UNITS = 10
 """From this many units on, intervals cover 93 % to 97 % in the simulations of docs/intervals.md."""
 
-MOST_SKEW = 0.4
+MOST_SKEW = 0.3
 """Skewness of the units over √units, above which the correction for skewness no longer holds what it promises."""
 
 
