@@ -109,7 +109,7 @@ def test_bad_files_among_good_ones(log: Path, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["nothing.json"], "nothing.json is not there"),
-        (["log.json", "--policy", "confirm"], "is not name:cost:chance of rescue, such as confirm:1:0.3"),
+        (["log.json", "--policy", "confirm"], "is not name:cost:rescue[:spoil], such as confirm:1:0.3"),
         (["log.json", "--policy", "confirm:1:2"], "must lie between 0 and 1"),
         (["log.json", "--false-alarms", "1.5"], "--false-alarms must lie between 0 and 1"),
         (["log.json", "--watch", "tool"], "--watch must be one of agent, user, overall"),
@@ -148,14 +148,20 @@ def test_interventions_and_their_curve(tmp_path: Path) -> None:
     ]
     log = put(tmp_path / "log.json", results(*made))
     plot = tmp_path / "saved.svg"
-    policies = ("--policy", "_$confirm\x01$:1:0.5", "--policy", "handover:10:0.9", "--failure-cost", "50")
+    policies = ("--policy", "_$confirm\x01$:1:0.5", "--policy", "handover:10:0.9:0.1", "--failure-cost", "50")
     done = howsure("trajectories", log, *policies, "--detector", "threshold", "--plot", plot)
     assert done.returncode == 0, done.stderr
     assert "failures caught" in done.stdout
-    assert "_$confirm␁$ (cost 1, rescues 50.0 %)" in done.stdout
+    assert "turn count (to beat)" in done.stdout
+    assert "for this set nothing is guaranteed" in done.stdout
+    assert "_$confirm␁$ (cost 1, rescues 50.0 %, spoils 0.0 %)" in done.stdout
+    assert (
+        "pays at every failure rate among the runs acted on, its cost aside; above 4.0 % with its cost" in done.stdout
+    )
+    assert "pays above a failure rate of 10.0 % among the runs acted on, its cost aside; above 30.0 %" in done.stdout
     rows = [line.split() for line in done.stdout.splitlines() if " random " in line]
     assert len(rows) == 2
-    assert "failures avoided, expected" in plot.read_text()
+    assert "failures avoided less runs spoiled, expected" in plot.read_text()
     assert "$confirm␁$" in plot.read_text()
 
 
@@ -198,7 +204,7 @@ def test_narrow_terminals_cut_no_figure(tmp_path: Path) -> None:
         scored([0.5 + i / 40, 1.0], [0.1] * 3, id=f"s{i}", task_id=f"t{i}", reward_info={"reward": float(i % 3 > 0)})
         for i in range(60)
     ]
-    judging = Judging(policies=(Policy("confirm", 1.0, 0.5),), failure_cost=50.0)
+    judging = Judging(policies=(Policy("confirm", 1.0, 0.5), Policy("handover", 10.0, 0.9, 0.1)), failure_cost=50.0)
     found = trajectories(put(tmp_path / "log.json", results(*made)), judging=judging)
     shown = {}
     for width in (80, 200):
@@ -207,7 +213,9 @@ def test_narrow_terminals_cut_no_figure(tmp_path: Path) -> None:
         shown[width] = page.getvalue()
         assert not [line for line in page.getvalue().splitlines() if "…" in line]
     tables = [
-        line for line in shown[80].splitlines() if line.startswith(("agent ", "overall ", "threshold ", "  alarm"))
+        line
+        for line in shown[80].splitlines()
+        if line.startswith(("agent ", "overall ", "turn count ", "threshold ", "  alarm"))
     ]
     assert len(tables) >= 14
     assert max(map(len, tables)) <= 80

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError, InputError
 from howsure.measures import Baseline, cusum, first_alarm, fit_baseline, fit_threshold, highest, level_change
+from howsure.measures.detectors import turn_count
 
 few = settings(max_examples=100, deadline=None)
 turns = st.lists(st.one_of(st.none(), st.floats(0, 20)), max_size=25)
@@ -97,6 +98,25 @@ def test_no_turns_one_turn_and_none_known():
     assert np.isnan(level_change([2.0] * 4, BASE)).all()
     with pytest.raises(InputError, match="window 0"):
         level_change([1.0], BASE, window=0)
+
+
+def test_turn_count_counts_known_and_unknown_turns():
+    np.testing.assert_array_equal(turn_count([0.5, None, math.inf]), [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(turn_count([9.0, 0.0], lot=0.25), [1.25, 2.25])
+    assert len(turn_count([])) == 0
+    for lot in (-0.1, 1.0, math.nan):
+        with pytest.raises(InputError, match="lot"):
+            turn_count([1.0], lot=lot)
+
+
+@pytest.mark.parametrize("lengths", [[12] * 200, [4] * 150 + [12] * 50, list(range(200))])
+def test_with_lots_turn_count_keeps_its_rate_whatever_the_lengths(lengths):
+    """Split conformal prediction is exact without ties; lots take the ties away."""
+    rng, passed = np.random.default_rng(0), []
+    for _ in range(3000):
+        runs = rng.choice(lengths, size=40) + rng.random(40)
+        passed.append(runs[0] > fit_threshold(runs[1:], 0.1))
+    assert np.mean(passed) == pytest.approx(0.1, abs=0.02)
 
 
 def test_the_threshold_by_hand():

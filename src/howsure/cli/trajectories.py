@@ -43,7 +43,8 @@ def trajectories(
         bool,
         typer.Option(
             "--distances",
-            help="Embed every message (MiniLM): weights by inquiry drift and inference gap, and learned weights.",
+            help="Embed every message (MiniLM): weights by inquiry drift and inference gap, and learned weights, both "
+            "adapted from SAUP.",
         ),
     ] = False,
     judged: Annotated[
@@ -51,17 +52,24 @@ def trajectories(
     ] = True,
     watch: Annotated[str, typer.Option(help="Whose turns raise alarms: agent, user or overall.")] = "agent",
     false_alarms: Annotated[
-        float, typer.Option(help="Share of successful runs in which an alarm may be raised.")
+        float,
+        typer.Option(
+            help="Rate of false alarms that thresholds aim at: the share of successful runs with an alarm, on average "
+            "over draws of such runs. No guarantee for the runs at hand."
+        ),
     ] = 0.1,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="What to do at an alarm, as name:cost:chance to rescue, such as confirm:1:0.3, handover:10:0.9 or "
-            "retry:3:0.5; may be given several times."
+            help="What to do at an alarm, as name:cost:rescue[:spoil], such as confirm:1:0.3 or handover:10:0.9:0.05: "
+            "the chances to rescue a failing run and to spoil one that would have succeeded; may be repeated."
         ),
     ] = None,
     detector: Annotated[
-        str, typer.Option(help="The alarms that policies act on: threshold, cusum or level_change.")
+        str,
+        typer.Option(
+            help="The alarms that policies act on: threshold, cusum, level_change, or turn_count, the baseline to beat."
+        ),
     ] = "cusum",
     failure_cost: Annotated[
         float | None, typer.Option(help="What a failed run costs, in the unit of the policies' costs.")

@@ -11,6 +11,7 @@ from howsure.report.pages.axes import Axis
 from howsure.report.pages.named import Named, dots
 from howsure.report.pages.sureness import reliability, risk_coverage
 from howsure.report.text import counted
+from howsure.studies.trajectories.scores import score_name
 
 MOST = 2
 SHOWN_ROWS = 12
@@ -56,14 +57,16 @@ def _perplexity(summary: Mapping[str, Any]) -> list[Element]:
 def _trajectories(summary: Mapping[str, Any]) -> list[Element]:
     for group in summary["groups"]:
         rows = [
-            Named(f"{one['whose']}: {one['score']}", area["value"], area["low"], area["high"])
+            Named(f"{one['whose']}: {score_name(one['score'])}", area["value"], area["low"], area["high"])
             for one in group["scores"]
             if one["score"] in _RANKED and (area := one["auroc"]) and area["value"] is not None
         ]
         if rows:
+            proxy = "" if group["scored_by"] == "log" else f" Scores are a proxy: {group['scored_by']}'s surprise."
             caption = (
                 f"{group['failures']} of {group['judged']} runs failed. AUROC is the chance that a failed run has the "
-                "higher score than one that succeeded: 0.5 says nothing, 1 says all. The line is its 95 % interval."
+                "higher score than one that succeeded: 0.5 says nothing, 1 says all. The line is its 95 % interval; "
+                f"turn count is the score to beat.{proxy}"
             )
             axis = Axis("AUROC", 0, 1)
             return [dots("Does uncertainty foretell failure?", caption, axis, rows, level=(0.5, "chance"))]
@@ -77,7 +80,8 @@ def _trust(summary: Mapping[str, Any]) -> list[Element]:
         for name, words in _CONDITIONS.items()
         if (one := known.get(name)) is not None
     ]
-    caption = "Mean entropy of the action in the three conditions, with its 95 % interval; lower is surer."
+    doubt = ", with its 95 % interval" if any(row.low is not None for row in rows) else ""
+    caption = f"Mean entropy of the action in the three conditions{doubt}; lower is surer."
     drawn = [dots("How open is the action?", caption, Axis("entropy, bits", 0), rows)] if rows else []
     return drawn + _sureness(summary.get("sureness"), "actions")[:1]
 

@@ -31,7 +31,7 @@ from howsure.runs import Sample
 from howsure.studies.trajectories import Judging, Policy
 from trajectory_logs import call, greeting, message, results, scored, simulation
 
-QUICK = Judging(resamples=50)
+QUICK = Judging()
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202eevil\x1b[31m"
 
 
@@ -68,8 +68,8 @@ def calm_and_wild() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Material:
-    policies = (Policy("ask", 1.0, 0.5), Policy(HOSTILE, 10.0, 1.0))
-    judging = Judging(false_alarm_rate=0.2, policies=policies, failure_cost=50.0, resamples=50)
+    policies = (Policy("ask", 1.0, 0.5), Policy(HOSTILE, 10.0, 1.0, 0.2))
+    judging = Judging(false_alarm_rate=0.2, policies=policies, failure_cost=50.0)
     return study(tmp_path_factory.mktemp("judged"), calm_and_wild(), judging=judging)
 
 
@@ -107,7 +107,8 @@ def test_a_row_by_hand(tmp_path: Path) -> None:
     wanted = {
         "task": "flights", "domain": "airline", "agent": "gpt-x", "trial": 0, "reward": 0.5, "solved": False,
         "turns": 5, "agent_mean": 3.5, "user_mean": pytest.approx(0.3), "largest": 4.0, "scored": 3,
-        "missing": "1 scripted, 1 tool_call", "scored_by": "log", "termination": "user_stop", "opening": "my flight",
+        "infinite": 0, "missing": "1 scripted, 1 tool_call", "scored_by": "log", "termination": "user_stop",
+        "opening": "my flight",
     }  # fmt: skip
     assert {name: row[name] for name in wanted} == wanted
     assert row["_who"] == "auaaa"
@@ -127,7 +128,22 @@ def test_an_infinite_mean_is_no_number_for_people_and_a_rank_for_plots(tmp_path:
         "infinite U, solved", "mean U 1.00 nats, solved", "mean U 0.50 nats, solved",
     ]  # fmt: skip
     assert "infinite" in text_of(shown(pages.about(material.sample(1), material)))
+    assert material.table.values("infinite") == [0, 1, 0]
+    assert material.table.values("scored") == [2, 2, 2]
+    assert material.table.values("missing") == [None] * 3
     assert "1 of 3 are not drawn: the value is missing or infinite" in text_of(shown(pages.sections(material)))
+
+
+def test_a_mean_beside_an_infinite_turn_says_what_it_leaves_out(tmp_path: Path) -> None:
+    material = study(tmp_path, results(scored([9999.0, 0.8], [0.1, 0.3], id="a")))
+    assert material.table.values("agent_mean") == [0.8]
+    found = pages.picks(material, 1)
+    assert found is not None
+    assert found.doubtfully_right[0].verdict == "mean U 0.80 nats without 1 turn of infinite U, solved"
+    page = text_of(shown(pages.about(material.sample(0), material)))
+    assert "agent, mean U 0.800 nats (without 1 turn of infinite U)" in page
+    assert "user, mean U 0.200 nats largest U infinite" in page
+    assert "turns scored 4 of 4" in page
 
 
 def test_a_run_alone_in_its_group_is_neither_the_surest_nor_the_least_sure(tmp_path: Path) -> None:
@@ -180,11 +196,12 @@ def test_runs_that_the_plot_against_rewards_leaves_out_are_counted(tmp_path: Pat
 
 
 def test_of_long_curves_so_many_points_are_drawn_as_a_table_has_rows() -> None:
-    names = ("interventions", "failures_avoided", "random_failures_avoided")
+    names = ("interventions", "net_avoided", "random_net_avoided")
     curve = [dict.fromkeys(names, float(i)) for i in range(200)]
-    markup = str(_saved({"curves": {f"p{i}": curve for i in range(4)}, "table": []}))
+    policies = [{"name": f"p{i}", "spoil": 0.0} for i in range(4)]
+    markup = str(_saved({"curves": {f"p{i}": curve for i in range(4)}, "table": [], "policies": policies}))
     assert "more rows" not in markup
-    rows = cells(markup, "failures avoided")
+    rows = cells(markup, "failures avoided, net")
     assert {row[0] for row in rows} == {"p0", "p1", "p2", "p3"}
     assert rows[-1][1:] == ["199", "199", "199"], "both ends are kept"
 
@@ -201,7 +218,7 @@ def test_tables_have_every_point_of_their_plots(tmp_path: Path) -> None:
         )
         for i in range(520)
     ]
-    markup = shown(pages.sections(study(tmp_path, results(*runs), judging=Judging(resamples=2))))
+    markup = shown(pages.sections(study(tmp_path, results(*runs), judging=Judging())))
     assert "more rows" not in markup
     assert {row[0] for row in cells(markup, "share of failures found")} == {one.name for one in SCORES}
     assert "500 of 520 runs are drawn" in markup
@@ -239,6 +256,14 @@ def test_alarms_are_drawn_where_they_rang(judged: Material) -> None:
     assert "t12: alarm at turn 6, failed" in markup
     caught = cells(shown(pages.sections(judged)[2]), "alarm when")
     assert next(row for row in caught if row[0] == "cusum")[2].startswith("3 of 3, 100.0 %")
+    turns = next(row for row in caught if row[0] == "turn count (to beat)")
+    assert turns[1] == "turn k is reached, whatever was said: the baseline to beat"
+    assert turns[3] == "—"
+    assert "points" in next(row for row in caught if row[0] == "cusum")[3]
+    said = text_of(shown(pages.sections(judged)[2]))
+    assert "for this set nothing is guaranteed" in said
+    assert "failures caught: no interval: 3 tasks, and it takes at least 5" in said
+    assert "against turn count, cusum:" in said
     early = cells(shown(pages.sections(judged)[2]), "solved")
     assert sum(int(row[3]) for row in early if row[0] == "2") == 3, "two turns were still to come"
 
@@ -246,8 +271,15 @@ def test_alarms_are_drawn_where_they_rang(judged: Material) -> None:
 def test_interventions_are_drawn_with_the_policies_names_made_safe(judged: Material) -> None:
     markup = shown(pages.sections(judged)[3])
     rows = cells(markup, "cost of one avoided")
-    never = next(row for row in rows if row[0].startswith("ask (cost 1, rescues 50.0 %)") and row[1] == "never")
-    assert never[2:5] == ["0.0", "0.0", "0.0 (0.0 to 0.0)"]
+    asked = "ask (cost 1, rescues 50.0 %, spoils 0.0 %)"
+    never = next(row for row in rows if row[0].startswith(asked) and row[1] == "never")
+    assert never[2:7] == ["0.0", "0.0", "0.0", "0.0", "0.0"], "nothing of it is left to chance"
+    spoiled = [row[5] for row in rows if row[1] == "always, at once"]
+    assert spoiled[0] == "0.0"
+    assert re.fullmatch(r"2\.4 \([0-9.]+ to [0-9.]+\)", spoiled[1]), "a fifth of twelve"
+    said = text_of(markup)
+    assert "ask: acting in time pays at every failure rate among the runs acted on, its cost aside; above 4.0 %" in said
+    assert "failures avoided less runs spoiled, expected" in said
     assert "<img" not in markup
     assert "\x1b" not in markup
     assert markup.count('class="line s0"') == 2, "the curve and the legend"
@@ -264,7 +296,7 @@ def test_why_no_alarm_could_be_fitted(tmp_path: Path) -> None:
     found = {one.title: one for one in pages.sections(study(tmp_path, results(*runs)))}
     words = text_of(shown(found["When would an alarm have rung?"]))
     assert "No alarm could be fitted to these runs" in words
-    assert "cannot promise a false alarm rate of 0.1: that takes 9" in words
+    assert "set no threshold for a false alarm rate of 0.1: that takes 9" in words
 
 
 def test_groups_are_never_pooled_and_the_smallest_are_counted(tmp_path: Path) -> None:

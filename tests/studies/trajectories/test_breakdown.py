@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from howsure.errors import InputError
-from howsure.measures import cusum, first_alarm, fit_baseline, fit_threshold, highest
+from howsure.measures import cusum, first_alarm, fit_baseline, fit_threshold, highest, paired_shares
 from howsure.studies.trajectories.breakdown import DETECTORS, Watched, detect
+from howsure.studies.trajectories.catches import against
 from howsure.studies.trajectories.folds import task_folds
 
 
@@ -50,7 +51,9 @@ def test_by_hand():
     assert (summary["runs"], summary["failures"], summary["tried"], summary["tasks"]) == (4, 2, 4, 2)
     assert (summary["caught"]["count"], summary["caught"]["of"], summary["caught"]["value"]) == (1, 2, 0.5)
     assert (summary["false_alarms"]["count"], summary["false_alarms"]["value"]) == (0, 0.0)
-    assert summary["turns_before_end"] == {"median": 5.0, "low": 5.0, "high": 5.0, "caught": 1}
+    lead = summary["turns_before_end"]
+    assert (lead["median"], lead["lower_quartile"], lead["upper_quartile"], lead["caught"]) == (5.0, 5.0, 5.0, 1)
+    assert (lead["low"], lead["high"]) == (None, None), "one caught failure has quartiles, and no interval"
     assert summary["reason"] is None
     assert summary["not_tried"] == {}
 
@@ -125,15 +128,29 @@ def test_the_unit_does_not_count():
         assert nats.summary()["caught"] == bits.summary()["caught"]
 
 
-def test_shares_of_tasks_with_several_runs_are_bootstrapped_over_tasks():
-    summary = detect(simulated(3), detector="cusum", false_alarm_rate=0.2, seed=0).summary()
+def test_runs_of_one_task_hang_together_in_every_interval():
+    runs = simulated(3)
+    summary = detect(runs, detector="cusum", false_alarm_rate=0.2, seed=0).summary()
     false, caught = summary["false_alarms"], summary["caught"]
     assert false["low"] < false["value"] < false["high"]
-    assert "clusters" in false["method"]
-    assert (caught["value"], caught["high"], caught["method"]) == (1.0, 1.0, "Wilson score over tasks")
-    assert caught["low"] < 1  # which resamples of nothing but catches would not say
+    assert f"over {len({run.task for run in runs if not run.failed})} clusters" in false["method"]
+    assert (caught["value"], caught["high"]) == (1.0, 1.0)
+    assert caught["low"] < 1  # nothing but catches is no certainty
+    lead, clusters = summary["turns_before_end"], len({run.task for run in runs if run.failed})
+    assert lead["lower_quartile"] <= lead["median"] <= lead["upper_quartile"]
+    assert lead["low"] <= lead["median"] <= lead["high"]
+    assert f"over {clusters} clusters" in lead["method"]
+    near = summary["marks"]["tool_error"]["near"]
+    assert near["low"] < near["difference"] < near["high"]
+    assert f"over {clusters} clusters" in near["method"]
     single = detect(simulated(3, 30, 1), detector="cusum", false_alarm_rate=0.2, seed=0).summary()
-    assert single["caught"]["method"] == "Wilson score"
+    assert single["caught"]["method"] == "Agresti–Coull"
+
+
+def test_too_few_tasks_have_no_interval():
+    summary = detect(simulated(3, tasks=4, trials=6), detector="cusum", false_alarm_rate=0.2, seed=0).summary()
+    assert summary["caught"]["value"] is not None
+    assert (summary["caught"]["low"], summary["caught"]["method"]) == (None, None)
 
 
 # -- what cannot be said ----------------------------------------------------------------------------------------------
@@ -167,7 +184,9 @@ def test_too_few_successes_for_so_low_a_rate():
     summary = summary_of(runs, rate=0.01)
     assert summary["tried"] == 0
     assert summary["not_tried"] == {"no threshold": len(runs)}
-    assert all("cannot promise a false alarm rate of 0.01: that takes 99" in f["reason"] for f in summary["folds"])
+    assert all(
+        "set no threshold for a false alarm rate of 0.01: that takes 99" in f["reason"] for f in summary["folds"]
+    )
 
 
 def test_turns_that_are_all_alike():
@@ -214,9 +233,61 @@ def test_no_failures_have_nothing_to_catch():
 
 
 def test_what_cannot_be_used_is_refused():
-    with pytest.raises(InputError, match="must be one of threshold, cusum, level_change"):
+    with pytest.raises(InputError, match="must be one of turn_count, threshold, cusum, level_change"):
         detect([], detector="oracle", false_alarm_rate=0.1, seed=0)
     with pytest.raises(InputError, match="turns_after for 1"):
         detect([watched([1.0, 2.0], True, "a", turns_after=[0])], detector="cusum", false_alarm_rate=0.1, seed=0)
     with pytest.raises(InputError, match="no place 2 for a mark"):
         detect([watched([1.0, 2.0], True, "a", {"x": (2,)})], detector="cusum", false_alarm_rate=0.1, seed=0)
+
+
+# -- the number of turns, which the others have to beat ---------------------------------------------------------------
+
+
+def test_turn_count_rings_when_a_run_grows_longer_than_successful_ones():
+    good = [watched([1.0, 2.0] * 3, False, task) for task in "abcd"]
+    long, short = watched([1.0, None] * 5, True, "e"), watched([9.0] * 3, True, "e")
+    found = detect([*good, long, short], detector="turn_count", false_alarm_rate=0.2, seed=0)
+    # the threshold is six turns and a lot: the seventh turn passes it, known or not, and the sixth with a higher lot
+    assert 6 < found.verdicts[-1].threshold < 7
+    assert [v.alarm for v in found.verdicts[-2:]] in ([5, None], [6, None])
+
+
+def test_of_runs_of_one_length_a_lot_rings_in_as_many_as_the_rate_allows():
+    """Without lots no run passes a threshold of six turns, and a limit of turns would hide that length tells."""
+    runs = [watched([1.0, 2.0] * 3, bool(i % 2), f"t{i}") for i in range(400)]
+    found = detect(runs, detector="turn_count", false_alarm_rate=0.1, seed=0)
+    summary = found.summary()
+    assert {v.alarm for v in found.verdicts} == {None, 5}
+    assert summary["false_alarms"]["value"] == pytest.approx(0.1, abs=0.03)
+    assert summary["caught"]["value"] == pytest.approx(0.1, abs=0.05)
+    again = detect(runs, detector="turn_count", false_alarm_rate=0.1, seed=0)
+    other = detect(runs, detector="turn_count", false_alarm_rate=0.1, seed=1)
+    assert [v.alarm for v in found.verdicts] == [v.alarm for v in again.verdicts] != [v.alarm for v in other.verdicts]
+
+
+def test_more_than_turn_count_by_hand():
+    """Every failure jumps at its fifth of six turns; the lengths of all runs are alike."""
+    calm = [watched([1.0, 1.0 + i / 100, 1.0, 1.0, 1.0, 1.0], False, f"good {i}") for i in range(40)]
+    wild = [watched([1.0, 1.0, 1.0, 1.0, 9.0, 9.0], True, f"bad {i}") for i in range(20)]
+    cusum_found, turns = (
+        detect([*calm, *wild], detector=name, false_alarm_rate=0.1, seed=0) for name in ("cusum", "turn_count")
+    )
+    found = against(cusum_found, turns)
+    by_turns = sum(v.alarm is not None for v in turns.verdicts[40:])
+    assert (found["difference"], found["of"]) == ((20 - by_turns) / 20, 20)
+    plain = paired_shares([v.alarm is not None for v in turns.verdicts[40:]], [1] * 20).interval
+    assert found["low"] <= plain.low < found["difference"] <= plain.high <= found["high"]
+    assert found["clearly_better"]
+    assert against(turns, turns)["difference"] == 0.0
+    assert not against(turns, turns)["clearly_better"]
+    assert against(turns, turns)["low"] < 0.0 < against(turns, turns)["high"], "no difference is no certainty"
+
+
+def test_the_comparison_needs_runs_that_both_were_tried_on():
+    runs = [watched([1.0, 2.0], False, task) for task in "abcdef"] + [watched([1.0] * 9, True, "g")]
+    level, turns = (
+        detect(runs, detector=name, false_alarm_rate=0.5, seed=0) for name in ("level_change", "turn_count")
+    )
+    found = against(level, turns)
+    assert (found["of"], found["difference"], found["low"], found["clearly_better"]) == (0, None, None, False)

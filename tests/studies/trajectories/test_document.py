@@ -108,12 +108,13 @@ def test_it_is_json_whatever_was_read() -> None:
     found = process_all_simulations(impossible, verbose=True)
     json.dumps(found, allow_nan=False)
     row = found["results"][0]
-    assert (row["uncertainty_scores"][0]["ui_score"], row["uncertainty_scores"][0]["reason"]) == (
-        None,
-        "impossible_token",
-    )
+    first, second = row["uncertainty_scores"]
+    assert (first["ui_score"], first["reason"], first["infinite"]) == (None, "impossible_token", True)
+    assert "infinite" not in second
     summary = row["summary"]
-    assert (summary["mean_uncertainty_user"], summary["mean_uncertainty_overall"]) == (None, None)
+    assert (summary["mean_uncertainty_user"], summary["mean_uncertainty_overall"]) == (None, 0.5)
+    assert summary["infinite_turns"] == {"overall": 1, "agent": 0, "user": 1}
+    assert (summary["scored_turn_count"], summary["missing"]) == (2, {})
     assert summary["max_uncertainty_overall"] is None
     assert summary["mean_uncertainty_agent"] == 0.5
 

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 
 from howsure.measures import rank_failures, running_rms
-from howsure.studies.trajectories.breakdown import DETECTORS, detect
+from howsure.studies.trajectories.breakdown import DETECTORS, Watched, detect
+from howsure.studies.trajectories.catches import against
 from howsure.studies.trajectories.intervention import Policy, replay
 from howsure.studies.trajectories.learned import cross_validate
-from studies.trajectories.planted import with_change_points, with_states
+from studies.trajectories.planted import MEAN_NATS, with_change_points, with_states
 
 RATE = 0.1
 
 
-def ranked(runs, scores, resamples=2000):
+def ranked(runs, scores):
     failed, tasks = [run.failed for run in runs], [run.task for run in runs]
-    return rank_failures(scores, failed, clusters=tasks, resamples=resamples, seed=0).auroc
+    return rank_failures(scores, failed, clusters=tasks).auroc
 
 
 def plain_rms(runs):
@@ -66,13 +67,75 @@ def test_stepping_in_at_alarms_beats_chance_and_on_noise_does_not():
     gains = []
     for shift_sds in (3.0, 0.0):
         runs, _ = with_change_points(1, shift_sds=shift_sds)
-        table = replay(detect(runs, detector="cusum", false_alarm_rate=RATE, seed=0), [policy], seed=0)["table"]
+        table = replay(detect(runs, detector="cusum", false_alarm_rate=RATE, seed=0), [policy])["table"]
         rows = {row["when"]: row for row in table}
-        gains.append((rows["alarm"]["failures_avoided"], rows["random"]["failures_avoided"], rows["alarm"]["low"]))
+        gains.append(
+            (rows["alarm"]["failures_avoided"], rows["random"]["failures_avoided"], rows["alarm"]["avoided_low"])
+        )
     (avoided, chance, low), (on_noise, noise_chance, _) = gains
     assert low > 1.5 * chance
     assert avoided > 2 * chance
     assert on_noise == pytest.approx(noise_chance, abs=8)  # of 90 failures
+
+
+# -- beside the number of turns ---------------------------------------------------------------------------------------
+
+
+LENGTHS = {
+    "three times as long": (lambda rng: rng.integers(5, 12), lambda rng: rng.integers(15, 36)),
+    "alike": (lambda rng: rng.integers(8, 16), lambda rng: rng.integers(8, 16)),
+    "a limit of turns": (lambda rng: 12 if rng.random() < 0.2 else 4, lambda rng: 12),
+    "failures are short": (lambda rng: rng.integers(15, 36), lambda rng: rng.integers(5, 12)),
+}
+"""How long runs that succeed and runs that fail are; uncertainty knows nothing of either."""
+
+
+def noise(seed, lengths, *, tasks, trials):
+    rng, runs = np.random.default_rng(seed), []
+    for task in range(tasks):
+        for _ in range(trials):
+            failed = bool(rng.random() < 0.4)
+            turns = int(LENGTHS[lengths][failed](rng))
+            u = rng.gamma(3.0, MEAN_NATS / 3, size=turns)
+            runs.append(Watched(u, np.arange(turns)[::-1], failed, f"task {task}", {}))
+    return runs
+
+
+def beside_turn_count(runs):
+    found = {name: detect(runs, detector=name, false_alarm_rate=RATE, seed=0) for name in DETECTORS}
+    turns = found.pop("turn_count")
+    return turns.summary(), {name: one.summary() for name, one in found.items()}, {
+        name: against(one, turns) for name, one in found.items()
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("tasks", "trials"), [(60, 1), (30, 4)])
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_on_noise_no_detector_is_said_to_beat_the_number_of_turns(lengths, tasks, trials):
+    said = [
+        name
+        for seed in range(12)
+        for name, found in beside_turn_count(noise(seed, lengths, tasks=tasks, trials=trials))[2].items()
+        if found["clearly_better"]
+    ]
+    assert len(said) <= (0 if lengths == "three times as long" else 1), said  # of 36, at 2.5 % each
+
+
+def test_on_noise_level_change_catches_long_failures_and_the_number_of_turns_all_of_them():
+    """Why the number of turns stands beside: what looks like a third of the failures caught is their length."""
+    turns, detectors, beside = beside_turn_count(noise(0, "three times as long", tasks=100, trials=2))
+    assert detectors["level_change"]["caught"]["value"] > 3 * RATE
+    assert detectors["level_change"]["caught"]["low"] > RATE
+    assert turns["caught"]["value"] > 0.95
+    assert beside["level_change"]["high"] < 0
+
+
+def test_a_change_in_the_middle_clearly_beats_the_number_of_turns():
+    runs, _ = with_change_points(0)
+    _, _, beside = beside_turn_count(runs)
+    for name in ("cusum", "level_change"):
+        assert beside[name]["clearly_better"]
+        assert beside[name]["low"] > 0.5
 
 
 # -- learned weights --------------------------------------------------------------------------------------------------
@@ -98,7 +161,7 @@ def test_on_noise_learned_weights_cover_chance_and_stay_about_equal():
     for seed in range(6):
         runs = with_states(seed, tasks=30, trials=3, signal=0.0)
         found = cross_validate(runs, folds=3, seed=0)
-        areas.append(ranked(runs, found.scores, resamples=500))
+        areas.append(ranked(runs, found.scores))
         weights += [fold.weights.weights for fold in found.folds]
     assert sum(area.interval.low <= 0.5 <= area.interval.high for area in areas) >= 5
     assert np.mean([area.value for area in areas]) == pytest.approx(0.5, abs=0.06)

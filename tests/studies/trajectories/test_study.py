@@ -147,6 +147,8 @@ def test_a_score_that_tells_failures_is_found_to(tmp_path: Path) -> None:
     rows = {(row["whose"], row["score"]): row for row in group["scores"]}
     assert rows["agent", "rms"]["auroc"]["value"] == rows["agent", "mean"]["auprc"]["value"] == 1.0
     assert rows["user", "mean"]["auroc"]["value"] == rows["run", "turn_count"]["auroc"]["value"] == 0.5
+    assert (rows["agent", "rms"]["auroc"]["high"], rows["agent", "mean"]["auprc"]["low"]) == (1.0, None)
+    assert 0.8 < rows["agent", "rms"]["auroc"]["low"] < 1.0, "perfect separation is no certainty"
     assert rows["agent", "mean"]["auarc"]["value"] == pytest.approx(
         sum(min(1.0, 20 / kept) for kept in range(1, 41)) / 40
     )
@@ -195,6 +197,37 @@ def test_what_cannot_be_judged_says_why(tmp_path: Path, runs: Any, why: str) -> 
     assert group["reason"] == why
 
 
+def test_why_a_score_has_no_interval(tmp_path: Path) -> None:
+    few = judged([(1.0 + i / 10, float(i % 2)) for i in range(4)])
+    (group,) = howsure.trajectories(put(tmp_path / "a.json", few)).summary["groups"]
+    assert {row["note"] for row in group["scores"]} == {"no interval: 4 tasks, and it takes at least 5"}
+    lonely = judged([(1.0 + i / 10, float(i != 3)) for i in range(8)])
+    (group,) = howsure.trajectories(put(tmp_path / "b.json", lonely)).summary["groups"]
+    assert {row["note"] for row in group["scores"]} == {
+        "no interval: 1 task with a run that failed, and it takes at least 3"
+    }
+
+
+def test_each_detector_says_whether_it_beats_the_number_of_turns(tmp_path: Path) -> None:
+    """Failing runs have three times the turns, and no more doubt in any of them."""
+    draw = np.random.default_rng(0)
+    runs = [
+        scored(draw.gamma(3.0, 0.3, size=4 + i % 3 if i % 2 else 13 + i % 7).tolist(), [0.1], id=f"s{i}",
+               task_id=f"t{i}", reward_info={"reward": float(i % 2)})
+        for i in range(120)
+    ]  # fmt: skip
+    asked = Judging(policies=(Policy("confirm", 1.0, 0.5),))
+    (group,) = howsure.trajectories(put(tmp_path / "a.json", results(*runs)), judging=asked).summary["groups"]
+    detectors = group["breakdown"]["detectors"]
+    assert detectors.pop("turn_count")["against_turn_count"] is None
+    for name, found in detectors.items():
+        beside = found["against_turn_count"]
+        assert not beside["clearly_better"]
+        assert beside["high"] < 0
+        assert beside["note"] == f"an alarm at a fixed number of turns clearly beats {name.replace('_', ' ')}"
+    assert group["interventions"]["note"] == detectors["cusum"]["against_turn_count"]["note"]
+
+
 def test_judging_can_be_left_out(tmp_path: Path) -> None:
     log = put(tmp_path / "a.json", judged([(1.0, 0.0), (0.5, 1.0)]))
     assert howsure.trajectories(log, judging=None).summary["groups"] == []
@@ -221,7 +254,7 @@ def test_interventions_are_replayed(tmp_path: Path) -> None:
         ({"watch": "nobody"}, "--watch must be one of agent, user, overall"),
         ({"false_alarm_rate": 0.0}, "--false-alarms must lie between 0 and 1"),
         ({"false_alarm_rate": math.nan}, "--false-alarms must lie between 0 and 1"),
-        ({"intervene_on": "guess"}, "--detector must be one of threshold, cusum, level_change"),
+        ({"intervene_on": "guess"}, "--detector must be one of turn_count, threshold, cusum, level_change"),
         ({"notice_turns": -1}, "--notice must be 0 or more"),
         ({"failure_cost": -1.0}, "--failure-cost must be 0 or more"),
         ({"failure_cost": math.inf}, "--failure-cost must be 0 or more and at most 1e"),
@@ -266,8 +299,10 @@ def test_an_infinite_turn_is_no_missing_one(tmp_path: Path) -> None:
     asked = Judging(policies=(Policy("a", 1.0, 0.5),), intervene_on="threshold")
     found = howsure.trajectories(log, judging=asked, out=tmp_path / "run", verbose=True)
     json.dumps([found.summary, found.document], allow_nan=False)
+    others = [u for u, _ in runs[:-1] for _ in range(2)]
     assert found.summary["statistics"]["agent"] == {
-        "turns": 80, "infinite_turns": 2, "mean": None, "std": None, "min": 0.5, "max": None,
+        "turns": 80, "infinite_turns": 2, "mean": pytest.approx(np.mean(others)), "std": pytest.approx(np.std(others)),
+        "min": 0.5, "max": None,
     }  # fmt: skip
     (group,) = found.summary["groups"]
     for row in group["scores"]:
@@ -275,7 +310,38 @@ def test_an_infinite_turn_is_no_missing_one(tmp_path: Path) -> None:
     assert group["breakdown"]["detectors"]["threshold"]["tried"] == 40
     assert any("2 turns hold a token of probability zero" in note for note in found.summary["notes"])
     rows = list(csv.DictReader((tmp_path / "run" / "trajectories.csv").open()))
-    assert (rows[-1]["agent_mean"], rows[-1]["user_mean"]) == ("", "0.10000000000000002")
+    assert (rows[-1]["agent_mean"], rows[-1]["user_mean"]) == ("inf", "0.10000000000000002")
+
+
+def test_one_token_of_probability_zero_is_the_same_everywhere(tmp_path: Path) -> None:
+    """Scored, infinite, left out of means with a count, highest in ranks: in every place where somebody may look."""
+    runs = [scored([0.5, 0.7], [0.1], id=f"s{i}", task_id=f"t{i}") for i in range(5)]
+    runs.append(scored([9999.0, 0.8], [0.1], id="x", task_id="x"))
+    found = howsure.trajectories(put(tmp_path / "a.json", results(*runs)), out=tmp_path / "run")
+    assert found.summary["coverage"]["text"] == "scored 18 of 18"
+    assert found.metadata["coverage"] == "scored 18 of 18"
+    agent, user = found.summary["headline"]
+    assert agent["value"] == pytest.approx((5 * (0.5 + 0.7) + 0.8) / 11)
+    assert agent["low"] < agent["value"] < agent["high"]
+    assert agent["note"] == "without 1 turn of infinite U"
+    assert user["note"] is None
+    statistics = found.summary["statistics"]["agent"]
+    assert (statistics["turns"], statistics["infinite_turns"], statistics["mean"]) == (12, 1, agent["value"])
+    row = found.document["results"][-1]
+    assert (row["summary"]["mean_uncertainty_agent"], row["summary"]["infinite_turns"]["agent"]) == (0.8, 1)
+    assert (row["summary"]["scored_turn_count"], row["summary"]["missing"]) == (3, {})
+    assert row["propagation"]["agent"]["rms"] == {"value": None, "turns": 2, "infinite": True}
+    turns = list(csv.DictReader((tmp_path / "run" / "turns.csv").open()))
+    assert sum(bool(turn["ui_score"]) for turn in turns) == found.summary["coverage"]["scored"]
+    assert [turn["ui_score"] for turn in turns][-3:] == ["0.1", "inf", "0.8"]
+    last = list(csv.DictReader((tmp_path / "run" / "trajectories.csv").open()))[-1]
+    assert (last["agent_rms"], last["user_rms"]) == ("inf", "0.1")
+
+
+def test_nothing_but_infinite_turns_has_no_mean(tmp_path: Path) -> None:
+    log = put(tmp_path / "a.json", results(scored([9999.0, 9999.0], [0.1])))
+    agent, _ = howsure.trajectories(log).summary["headline"]
+    assert (agent["value"], agent["note"]) == (None, "without 2 turns of infinite U")
 
 
 def test_marks_before_the_first_watched_turn_are_counted(tmp_path: Path) -> None:
@@ -305,7 +371,7 @@ def test_every_alarm_names_its_run_and_turn(tmp_path: Path) -> None:
     log = put(tmp_path / "a.json", results(unjudged, *runs))
     (group,) = howsure.trajectories(log, judging=Judging(false_alarm_rate=0.2)).summary["groups"]
     alarms = group["breakdown"]["alarms"]
-    assert set(alarms) == {"threshold", "cusum", "level_change"}
+    assert set(alarms) == {"turn_count", "threshold", "cusum", "level_change"}
     assert [13, 6] in alarms["cusum"], "user first: the agent's third turn is the sixth of the conversation"
     assert [14, 4] in alarms["cusum"]
     counts = group["breakdown"]["detectors"]["cusum"]
@@ -446,9 +512,16 @@ def test_a_model_reads_what_holds_no_scores(tmp_path: Path) -> None:
     row = found.document["results"][0]["uncertainty_scores"][1]
     assert row["scored_by"] == "teller"
     assert any("its surprise, not the writers' own doubt" in note for note in found.summary["notes"])
+    agent, user = found.summary["headline"]
+    assert agent["note"].startswith("proxy: teller's surprise in 2 of 3 turns")
+    assert user["note"].startswith("proxy: teller's surprise in 2 of 3 turns")
     told = "1 of 2 runs have log-probabilities in the log, and teller does not read there"
     assert any(told in note for note in found.summary["notes"])
     alone = howsure.trajectories(put(tmp_path / "b.json", talks(1)), score_with=Teller())
+    note = "proxy: teller's surprise; no interval: 1 task, and it takes at least 5"
+    assert [figure["note"] for figure in alone.summary["headline"]] == [note] * 2
+    logged_note = howsure.trajectories(put(tmp_path / "c.json", results(scored([2.0], [1.0])))).summary["headline"][0]
+    assert "proxy" not in logged_note["note"]
     assert not any("does not read there" in note for note in alone.summary["notes"])
     assert {group["scored_by"] for group in found.summary["groups"]} == {"teller", "log"}
 
@@ -596,6 +669,7 @@ def test_learned_weights_are_judged_where_there_are_distances(tmp_path: Path, mo
     rows = {(row["whose"], row["score"]): row for row in found.summary["groups"][0]["scores"]}
     assert rows["agent", "learned"]["runs"] == 30
     assert rows["agent", "learned"]["missing"] == {}
+    assert any("distance and learned are adapted from SAUP" in note for note in found.summary["notes"])
     low, high = (rows["agent", "learned"]["auroc"][end] for end in ("low", "high"))
     assert low < 0.5 < high
 

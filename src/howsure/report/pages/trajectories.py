@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import htpy as h
@@ -25,7 +26,7 @@ from howsure.report.pages.trajectories_spark import spark
 from howsure.report.pages.trajectories_talk import about
 from howsure.report.pages.trajectories_turns import over_turns
 from howsure.runs import Sample
-from howsure.studies.trajectories.document import mean
+from howsure.studies.trajectories.document import infinite, left_out, mean, missing_turns
 from howsure.studies.trajectories.judge import key_of
 from howsure.studies.trajectories.turns import Trajectory
 
@@ -44,11 +45,16 @@ COLUMNS = (
         "agent, mean U",
         "number",
         "nats",
-        help="Mean of −ln p per token over the agent's turns; empty where it is infinite or not known.",
+        help="Mean of −ln p per token over the agent's turns; those of infinite U are left out, and counted beside it.",
     ),
     Column("user_mean", "user, mean U", "number", "nats", help="The same over the user's turns."),
-    Column("largest", "largest U", "number", "nats", help="The U of the turn that was least sure."),
+    Column(
+        "largest", "largest U", "number", "nats", help="The U of the turn that was least sure; empty if it is infinite."
+    ),
     Column("scored", "turns scored", "number", digits=0, help="Turns that have a U; the others say why not."),
+    Column(
+        "infinite", "infinite U", "number", digits=0, help="Turns with a token of probability zero, among those scored."
+    ),
     Column("missing", "turns without U", "text", help="Why turns have no U, with counts."),
     Column(
         "scored_by", "scored by", "word", help="log: the writer's own log-probabilities; else the model that read it."
@@ -65,8 +71,7 @@ def row(sample: Sample) -> dict[str, Any]:
     one = msgspec.convert(sample.result, Trajectory)
     agent = tuple(_score(turn.uncertainty_nats) for turn in one.turns if turn.actor == "agent")
     user = tuple(_score(turn.uncertainty_nats) for turn in one.turns if turn.actor == "user")
-    agent_mean, user_mean = _mean(agent), _mean(user)
-    missing = Counter(turn.reason for turn in one.turns if turn.reason is not None)
+    missing = missing_turns(one.turns)
     key = key_of(one)
     return {
         "task": one.task_id,
@@ -76,10 +81,11 @@ def row(sample: Sample) -> dict[str, Any]:
         "reward": one.reward,
         "solved": None if one.failed is None else not one.failed,
         "turns": len(one.turns),
-        "agent_mean": agent_mean,
-        "user_mean": user_mean,
+        "agent_mean": mean([u for u in agent if not math.isnan(u)]),
+        "user_mean": mean([u for u in user if not math.isnan(u)]),
         "largest": max((u for u in agent + user if not math.isnan(u)), default=None),
         "scored": len(one.turns) - missing.total(),
+        "infinite": infinite(agent + user),
         "missing": ", ".join(f"{count} {name}" for name, count in sorted(missing.items())) or None,
         "scored_by": key[2] or None,
         "termination": one.termination,
@@ -89,9 +95,9 @@ def row(sample: Sample) -> dict[str, Any]:
         "_agent": agent,
         "_user": user,
         "_who": "".join(AGENT if turn.actor == "agent" else USER for turn in one.turns),
-        "_agent_mean": agent_mean,
+        "_agent_mean": _ranked_mean(agent),
         "_agent_rms": final_value(running_rms(agent), agent).value if agent else None,
-        "_user_mean": user_mean,
+        "_user_mean": _ranked_mean(user),
     }
 
 
@@ -99,8 +105,8 @@ def _score(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _mean(values: tuple[float, ...]) -> float | None:
-    """Of the turns that have one; infinite where a turn is, which columns for people leave empty."""
+def _ranked_mean(values: tuple[float, ...]) -> float | None:
+    """As a score that ranks runs, which is infinite where a turn is."""
     known = [value for value in values if not math.isnan(value)]
     return math.inf if math.inf in known else mean(known)
 
@@ -187,10 +193,10 @@ def _why_none(material: Material, confidence: NDArray[np.float64]) -> str:
 
 def _card(material: Material, place: int) -> Card:
     table, sample = material.table, material.sample(place)
-    u, solved = table.values("_agent_mean")[place], bool(table.values("solved")[place])
-    shown = "infinite U" if math.isinf(u) else f"mean U {number(u, 2)} nats"
-    verdict = f"{shown}, {'solved' if solved else 'failed'}"
+    solved = bool(table.values("solved")[place])
     one = msgspec.convert(sample.result, Trajectory)
+    shown = _mean_in_words([turn.uncertainty_nats for turn in one.turns if turn.actor == "agent"])
+    verdict = f"{shown}, {'solved' if solved else 'failed'}"
     about_it = ", ".join(words(part, 60) for part in (one.domain, one.agent) if part)
     trial = "" if one.trial is None else f"trial {one.trial}, "
     facts = f"{trial}reward {number(one.reward, 2)}, {len(one.turns):,} turns"
@@ -200,6 +206,14 @@ def _card(material: Material, place: int) -> Card:
         h.p(class_="said", dir="auto")[words(one.opening or _first_words(one), OPENING_CHARACTERS)],
     ]
     return Card(table.keys[place], one.task_id, verdict, solved, body)
+
+
+def _mean_in_words(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    value, without = mean(known), left_out(infinite(known))
+    if value is None:
+        return "infinite U"
+    return f"mean U {number(value, 2)} nats" + (f" {without}" if without else "")
 
 
 def _first_words(one: Trajectory) -> str:

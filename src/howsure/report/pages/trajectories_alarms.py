@@ -16,14 +16,23 @@ from howsure.report.pages.material import Material
 from howsure.report.pages.named import Named, dots
 from howsure.report.pages.parts import SHOWN_ROWS, number, table, words
 from howsure.report.pages.sureness import histogram_by_outcome
-from howsure.report.pages.trajectories_groups import DETECTORS, Group, alarms_of, leading_detector
-from howsure.report.text import counted, percent
-from howsure.report.trajectories import breakdown_lines
+from howsure.report.pages.trajectories_groups import Group, alarms_of, leading_detector, rings_when
+from howsure.report.text import counted, interval_text, percent
+from howsure.report.trajectories import (
+    break_even_text,
+    breakdown_lines,
+    detector_name,
+    difference_text,
+    expected,
+    intervention_lines,
+    policy_terms,
+)
 
 WHEN = {"alarm": "at the alarms", "never": "never", "always": "always, at once", "random": "as often, at random"}
 HOW_TO_GET = (
-    "What would acting on the alarms have saved? Say what you would do, what it costs and how often it would help: "
-    "--policy confirm:1:0.3 is a question that costs 1 and rescues three in ten."
+    "What would acting on the alarms have saved? Say what you would do, what it costs, how often it would help and how "
+    "often it would harm: --policy confirm:1:0.3:0.05 is a question that costs 1, rescues three in ten failing runs "
+    "and spoils one in twenty that would have succeeded."
 )
 
 
@@ -37,7 +46,7 @@ def alarms(group: Group, material: Material, title: str) -> Section | None:
     turns = "all turns" if watched == "overall" else f"the {words(watched, 20)}'s turns"
     lead = (
         f"Alarms watch {turns} as they come, with thresholds from solved runs of other tasks. A good one rings in most "
-        "runs that fail, early, and rarely in others."
+        "runs that fail, early, and rarely in others; and it does so better than an alarm at a fixed number of turns."
     )
     body = [
         h.div(class_="plots")[_shares(tried, breakdown), _how_early(group, material)] if tried else None,
@@ -48,7 +57,7 @@ def alarms(group: Group, material: Material, title: str) -> Section | None:
 
 
 def _shares(tried: dict[str, Any], breakdown: dict[str, Any]) -> Node:
-    promised = breakdown["false_alarm_rate"]
+    aim = breakdown["false_alarm_rate"]
     caught = [_named(name, found["caught"]) for name, found in tried.items()]
     rang = [_named(name, found["false_alarms"]) for name, found in tried.items()]
     return [
@@ -58,21 +67,22 @@ def _shares(tried: dict[str, Any], breakdown: dict[str, Any]) -> Node:
             "alarms, which alarms at random would reach too.",
             Axis("failed runs", 0, 1, percent=True),
             caught,
-            level=(promised, "by chance"),
+            level=(aim, "by chance"),
         ),
         dots(
             "False alarms: solved runs in which one rang",
-            "Further left is better. Thresholds were set to keep below the dashed line.",
+            "Further left is better. Thresholds aim at the dashed line: they keep to it on average over draws of the "
+            "runs that they were fitted on, which is no guarantee for these runs.",
             Axis("solved runs", 0, 1, percent=True),
             rang,
-            level=(promised, "promised"),
+            level=(aim, "aimed at"),
         ),
     ]
 
 
 def _named(name: str, share: dict[str, Any]) -> Named:
     note = f"{share['count']} of {share['of']}"
-    return Named(name.replace("_", " "), share["value"], share["low"], share["high"], note)
+    return Named(detector_name(name), share["value"], share["low"], share["high"], note)
 
 
 def _how_early(group: Group, material: Material) -> Element | None:
@@ -100,22 +110,50 @@ def _how_early(group: Group, material: Material) -> Element | None:
 def _detector_table(detectors: dict[str, Any]) -> Element:
     rows = []
     for name, found in detectors.items():
-        lead = found["turns_before_end"]
-        early = "—" if lead is None else f"{lead['median']:g} ({lead['low']:g} to {lead['high']:g})"
-        meaning = DETECTORS.get(name, "")
-        rows.append((name.replace("_", " "), meaning, _share(found["caught"]), _share(found["false_alarms"]), early))
+        beside = found["against_turn_count"]
+        more = "—" if beside is None or beside["difference"] is None else difference_text(beside)
+        early, quartiles = _still_to_come(found["turns_before_end"])
+        rows.append(
+            (
+                detector_name(name),
+                rings_when(name),
+                _share(found["caught"]),
+                more,
+                _share(found["false_alarms"]),
+                early,
+                quartiles,
+            )
+        )
     return table(
-        ["detector", "alarm when", "failures caught", "false alarms", "turns to come when caught"],
+        [
+            "detector",
+            "alarm when",
+            "failures caught",
+            "more than turn count",
+            "false alarms",
+            "median turns to come when caught",
+            "quartiles of these runs",
+        ],
         rows,
-        caption="Shares with 95 % intervals; turns to come: median and quartiles.",
+        caption="Shares, differences and medians with 95 % intervals over tasks; the quartiles say how the runs "
+        "differ.",
     )
+
+
+def _still_to_come(lead: dict[str, Any] | None) -> tuple[str, str]:
+    if lead is None:
+        return "—", "—"
+    interval = interval_text(lead, digits=1)
+    median = f"{lead['median']:g} ({interval})" if interval else f"{lead['median']:g}"
+    return median, f"{lead['lower_quartile']:g} and {lead['upper_quartile']:g}"
 
 
 def _share(found: dict[str, Any]) -> str:
     if found["value"] is None:
         return "—"
     counts = f"{found['count']} of {found['of']}, {percent(found['value'])}"
-    return counts if found["low"] is None else f"{counts} ({percent(found['low'])} to {percent(found['high'])})"
+    interval = interval_text(found, 100, 1)
+    return f"{counts} ({interval} %)" if interval else counts
 
 
 # -- stepping in ------------------------------------------------------------------------------------------------------
@@ -132,23 +170,39 @@ def interventions(group: Group, title: str) -> Section | None:
         return Section(title, "", h.p(class_="quiet")[f"Nothing could be replayed: {words(found['reason'], 300)}."])
     lead = (
         f"The logged runs, replayed: at each alarm of {words(found['detector'].replace('_', ' '), 40)} one step in, "
-        "which costs in solved runs too. The chance to rescue is the one that was given: no log can show it."
+        "which costs in solved runs too. The chances to rescue and to spoil are those that were given: no log can show "
+        "them."
     )
-    return Section(title, lead, [h.div(class_="plots")[_saved(found)], _policy_table(found)])
+    return Section(
+        title,
+        lead,
+        [
+            h.div(class_="plots")[_saved(found)],
+            _policy_table(found),
+            h.ul(class_="notes")[[h.li[words(line, 600)] for line in _policy_lines(found)]],
+        ],
+    )
+
+
+def _policy_lines(found: dict[str, Any]) -> list[str]:
+    return [f"{policy['name']}: {break_even_text(policy)}" for policy in found["policies"]] + intervention_lines(found)
 
 
 def _saved(found: dict[str, Any]) -> Element:
-    chart = Chart("What stepping in would save", Axis("interventions", 0), Axis("failures avoided, expected", 0))
+    """The curves are of what is left when the runs that stepping in spoils are taken off."""
+    spoils = any(policy["spoil"] > 0 for policy in found["policies"])
+    axis = Axis("failures avoided less runs spoiled, expected") if spoils else Axis("failures avoided, expected", 0)
+    chart = Chart("What stepping in would save", Axis("interventions", 0), axis)
     rows: list[tuple[Any, ...]] = []
     drawn = list(found["curves"].items())[:MOST_SERIES]
     for series, (name, points) in enumerate(drawn):
         curve = _some(points, SHOWN_ROWS // len(drawn) - 1)
         spent = [0, *(point["interventions"] for point in curve)]
-        avoided = [0, *(point["failures_avoided"] for point in curve)]
-        by_chance = [0, *(point["random_failures_avoided"] for point in curve)]
-        chart.line(spent, avoided, words(name, 40), series, step=True)
+        net = [0, *(point["net_avoided"] for point in curve)]
+        by_chance = [0, *(point["random_net_avoided"] for point in curve)]
+        chart.line(spent, net, words(name, 40), series, step=True)
         chart.line(spent, by_chance, "", series, thin=True)
-        rows += [(words(name, 60), *entry) for entry in zip(spent, avoided, by_chance, strict=True)]
+        rows += [(words(name, 60), *entry) for entry in zip(spent, net, by_chance, strict=True)]
         _at_the_alarms(chart, found, name, series)
     left_out = len(found["curves"]) - MOST_SERIES
     more = (
@@ -160,7 +214,7 @@ def _saved(found: dict[str, Any]) -> Element:
         "Along all thresholds, from the highest (few alarms) to the lowest (one in every run). The mark is where the "
         "thresholds of this run lie; thin: as many interventions at random turns of random runs. The gain is what lies "
         f"above the thin line.{more}",
-        ["policy", "interventions", "failures avoided", "at random"],
+        ["policy", "interventions", "failures avoided, net", "at random"],
         rows,
     )
 
@@ -176,33 +230,35 @@ def _some(points: Sequence[Any], most: int) -> list[Any]:
 def _at_the_alarms(chart: Chart, found: dict[str, Any], name: str, series: int) -> None:
     for row in found["table"]:
         if row["policy"] == name and row["when"] == "alarm":
-            tip = f"{words(name, 60)} at the alarms: {row['failures_avoided']:.1f} avoided"
-            chart.points([row["interventions"]], [row["failures_avoided"]], "", series, tips=[tip])
+            tip = f"{words(name, 60)} at the alarms: {row['net_avoided']:.1f} avoided"
+            chart.points([row["interventions"]], [row["net_avoided"]], "", series, tips=[tip])
 
 
 def _policy_table(found: dict[str, Any]) -> Element:
-    terms = {policy["name"]: policy for policy in found["policies"]}
-    saving = found["failure_cost"] is not None
+    """Spoiled runs have columns where some policy can spoil any."""
+    terms = {policy["name"]: policy_terms(policy) for policy in found["policies"]}
+    spoils = any(policy["spoil"] > 0 for policy in found["policies"])
+    saves = found["failure_cost"] is not None
+    heads = ["policy", "when", "interventions", "spent", "failures avoided"]
+    heads += ["runs spoiled", "net avoided"] if spoils else []
+    heads += ["cost of one avoided", *(["net saving"] if saves else [])]
     rows = []
     for row in found["table"]:
-        ends = "" if row["low"] is None else f" ({row['low']:.1f} to {row['high']:.1f})"
-        rows.append(
-            (
-                f"{words(row['policy'], 60)} (cost {terms[row['policy']]['cost']:g}, rescues "
-                f"{percent(terms[row['policy']]['rescue'])})",
-                WHEN.get(row["when"], row["when"]),
-                number(row["interventions"], 1),
-                number(row["spent"], 1),
-                f"{row['failures_avoided']:.1f}{ends}",
-                number(row["cost_per_avoided_failure"], 2),
-                *([number(row["net_saving"], 1)] if saving else []),
-            )
-        )
-    heads = ["policy", "when", "interventions", "spent", "failures avoided", "cost of one avoided"]
+        cells = [
+            f"{words(row['policy'], 60)} ({terms[row['policy']]})",
+            WHEN.get(row["when"], row["when"]),
+            number(row["interventions"], 1),
+            number(row["spent"], 1),
+            expected(row, "failures_avoided", "avoided_"),
+        ]
+        if spoils:
+            cells += [expected(row, "successes_spoiled", "spoiled_"), expected(row, "net_avoided", "net_")]
+        cells += [number(row["cost_per_avoided_failure"], 2), *([number(row["net_saving"], 1)] if saves else [])]
+        rows.append(tuple(cells))
     return table(
-        [*heads, *(["net saving"] if saving else [])],
+        heads,
         rows,
-        caption=f"{counted(found['failures'], 'failure')} in {counted(found['runs'], 'run')}; intervals of 95 % over "
-        "tasks.",
-        numeric=range(2, 6 + saving),
+        caption="Expected numbers, with 95 % intervals over tasks where they depend on which runs there were; the "
+        "chances to rescue and to spoil are taken as given.",
+        numeric=range(2, len(heads)),
     )

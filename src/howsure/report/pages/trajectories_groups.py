@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import words
 from howsure.report.text import counted
+from howsure.studies.trajectories.breakdown import DETECTORS, TURN_COUNT
 from howsure.studies.trajectories.judge import Key, grouped
 
 Places = NDArray[np.intp]
@@ -22,13 +23,6 @@ AGENT, USER = "a", "u"
 ACTORS = {AGENT: "agent", USER: "user"}
 
 FIRST_CHOICE = "cusum"
-
-DETECTORS = {
-    "threshold": "the root mean square of the turns so far is too high",
-    "cusum": "small excesses over the usual level have added up",
-    "level_change": "the last three turns lie above all before them",
-}
-"""When each detector rings."""
 
 
 class Alarm(NamedTuple):
@@ -48,7 +42,7 @@ class Group(NamedTuple):
     @property
     def name(self) -> str:
         domain, agent, scored_by = self.key
-        scored = f", scored by {scored_by}" if scored_by not in ("", "log") else ""
+        scored = f", proxy: {scored_by}'s surprise" if scored_by not in ("", "log") else ""
         return words(f"{', '.join(part for part in (domain, agent) if part) or 'all runs'}{scored}", NAME_CHARACTERS)
 
     @property
@@ -106,10 +100,15 @@ def place_of(alarm: Alarm, material: Material) -> tuple[str, int]:
     return actor, who[: alarm.turn].count(actor)
 
 
+def rings_when(detector: str) -> str:
+    """What makes a detector ring; nothing for one of another version."""
+    return DETECTORS[detector].rings_when if detector in DETECTORS else ""
+
+
 def leading_detector(group: Group, alarms: dict[str, list[Alarm]]) -> str | None:
     """The detector whose alarms are drawn: the one that interventions follow, else the first that rang at all."""
     if group.found and group.found["interventions"]:
         wanted = [str(group.found["interventions"]["detector"])]
     else:
-        wanted = [FIRST_CHOICE, *alarms]
+        wanted = [FIRST_CHOICE, *(name for name in alarms if name != TURN_COUNT), TURN_COUNT]
     return next((name for name in wanted if alarms.get(name)), None)

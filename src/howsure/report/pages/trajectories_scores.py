@@ -18,6 +18,7 @@ from howsure.report.pages.parts import words
 from howsure.report.pages.sureness import histogram_by_outcome
 from howsure.report.pages.trajectories_groups import Group
 from howsure.report.text import counted
+from howsure.studies.trajectories.scores import ADAPTED, DISTANCE, LEARNED
 
 Floats = NDArray[np.float64]
 CURVE_POINTS = 120
@@ -42,7 +43,14 @@ SCORES = (
 )
 """Those whose curves are drawn; the table of AUROCs has all."""
 
-SHOWN = {"turn_count": "number of turns", "rms": "root mean square", "tail": "worst tenth", "maximum": "worst turn"}
+SHOWN = {
+    "turn_count": "number of turns",
+    "rms": "root mean square",
+    "tail": "worst tenth",
+    "maximum": "worst turn",
+    DISTANCE: "distance *",
+    LEARNED: "learned *",
+}
 
 
 def against_failure(group: Group, material: Material, title: str) -> Section:
@@ -160,8 +168,14 @@ def _area_words(group: Group, score: Score) -> str:
 
 def _areas(found: dict[str, Any]) -> Element:
     rows = [_area(row) for row in found["scores"] if row["runs"]]
-    without = sum(row.value is not None and row.low is None for row in rows)
-    more = f" {counted(without, 'score')} without a line: too few tasks for an interval." if without else ""
+    more = ""
+    notes = dict.fromkeys(row["note"] for row in found["scores"] if row.get("note"))
+    if notes:
+        more += f" Without a line: {'; '.join(notes)}."
+    if any(row["auroc"] and row["auroc"]["approximate"] for row in found["scores"]):
+        more += " With few tasks, or few that failed or succeeded, the lines hold only roughly."
+    if any(row["score"] in (DISTANCE, LEARNED) and row["runs"] for row in found["scores"]):
+        more += f" * {ADAPTED[0].upper()}{ADAPTED[1:]}."
     return dots(
         "Every score against failure",
         "AUROC: the chance that a failed run scores above a solved one. The line is its 95 % interval over tasks; one "

@@ -24,7 +24,7 @@ from howsure.report.pages.trajectories_groups import Group, alarms_of, group_of
 from howsure.report.pages.trajectories_turns import NO_SCORES, quantiles
 from howsure.report.text import counted
 from howsure.runs import Sample
-from howsure.studies.trajectories.document import coverage, simulation_summary
+from howsure.studies.trajectories.document import coverage, left_out, simulation_summary
 from howsure.studies.trajectories.scores import propagate, turns_of
 from howsure.studies.trajectories.turns import IMPOSSIBLE, Said, Trajectory, Turn
 
@@ -104,10 +104,12 @@ def _figures(one: Trajectory) -> Element:
             else f"{one.reward:g}, {flag(not one.failed, ('solved', 'failed'))}",
             "ended by": one.termination,
             "turns": coverage([one]).text if one.turns else "none",
-            "agent, mean U": _mean(one, "agent", found["mean_uncertainty_agent"]),
-            "user, mean U": _mean(one, "user", found["mean_uncertainty_user"]),
-            "largest U": _mean(one, "overall", found["max_uncertainty_overall"]),
-            "scored by": ", ".join(sorted({turn.scored_by for turn in one.turns if turn.scored_by})) or "nobody",
+            "agent, mean U": _mean(found, "agent"),
+            "user, mean U": _mean(found, "user"),
+            "largest U": "infinite"
+            if found["infinite_turns"]["overall"]
+            else number(found["max_uncertainty_overall"], 3, "nats"),
+            "scored by": _scored_by(one),
             "messages that are no turns": ", ".join(
                 f"{count:,} {words(role, 40)}" for role, count in one.skipped.items()
             )
@@ -118,9 +120,15 @@ def _figures(one: Trajectory) -> Element:
     )
 
 
-def _mean(one: Trajectory, whose: str, value: float | None) -> str:
-    infinite = any(turn.uncertainty_nats == math.inf for turn in turns_of(one, whose))
-    return "infinite" if infinite else number(value, 3, "nats")
+def _mean(found: Mapping[str, Any], whose: str) -> str:
+    shown, without = number(found[f"mean_uncertainty_{whose}"], 3, "nats"), left_out(found["infinite_turns"][whose])
+    return f"{shown} ({without})" if without else shown
+
+
+def _scored_by(one: Trajectory) -> str:
+    names = sorted({turn.scored_by for turn in one.turns if turn.scored_by})
+    shown = ["the log" if name == "log" else f"proxy: {name}'s surprise" for name in names]
+    return ", ".join(shown) or "nobody"
 
 
 # -- what stands beside the messages ----------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from howsure.report.pages.parts import words
 from howsure.report.pages.trajectories_groups import (
     ACTORS,
     AGENT,
-    DETECTORS,
     USER,
     Alarm,
     Group,
     alarms_of,
     leading_detector,
     place_of,
+    rings_when,
 )
 from howsure.report.text import counted
 
@@ -190,7 +190,7 @@ def _mark_alarms(chart: Chart, actor: str, group: Group, material: Material) -> 
         return None
     _points(chart, ours[:MOST_MARKS], actor, detector, material)
     cut = f" The first {MOST_MARKS} of {len(ours):,} are drawn." if len(ours) > MOST_MARKS else ""
-    name, meaning = words(detector.replace("_", " "), 40), DETECTORS.get(detector)
+    name, meaning = words(detector.replace("_", " "), 40), rings_when(detector)
     when = f" ({meaning})" if meaning else ""
     return f" Triangles: where the alarm of {name} rang in a run{when}.{cut}"
 

@@ -1,20 +1,32 @@
 """What the alarms were worth: failures caught and how early, false alarms, and marks of things gone wrong beside them.
 
-All shares are over the runs that could be tried. A run too short for the statistic was tried, and kept silent.
+All shares are over the runs that could be tried. A run too short for the statistic was tried, and kept silent. Runs of
+one task hang together, so that tasks are the independent units of every interval.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from howsure.measures import Interval, bootstrap_mean, paired_bootstrap, wilson_interval
+from howsure.measures import (
+    Interval,
+    PairedDifference,
+    fit_threshold,
+    highest,
+    median_interval,
+    paired_means,
+    paired_shares,
+    too_few,
+)
+from howsure.studies.sureness import ends, share
 
 if TYPE_CHECKING:
-    from howsure.studies.trajectories.breakdown import Verdict, Watched
+    from howsure.studies.trajectories.breakdown import Detection, Verdict, Watched
 
     Tried = tuple[Watched, Verdict]
 
@@ -22,7 +34,7 @@ NEAR_TURNS = 1
 """An alarm this many watched turns from a mark, before or after it, counts as near."""
 
 
-def summarise(runs: Sequence[Watched], verdicts: Sequence[Verdict], *, seed: int) -> dict[str, Any]:
+def summarise(runs: Sequence[Watched], verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """Counts, shares with intervals, and a comparison with each kind of mark; None where there is nothing to count."""
     tried = [(run, verdict) for run, verdict in zip(runs, verdicts, strict=True) if verdict.tried]
     failed = [pair for pair in tried if pair[0].failed]
@@ -34,48 +46,139 @@ def summarise(runs: Sequence[Watched], verdicts: Sequence[Verdict], *, seed: int
         "tried": len(tried),
         "tried_failures": len(failed),
         "too_short": sum(bool(np.isnan(verdict.statistic).all()) for _, verdict in tried),
-        "caught": _alarmed(failed, seed),
-        "false_alarms": _alarmed(succeeded, seed),
+        "caught": _alarmed(failed),
+        "false_alarms": _alarmed(succeeded),
         "turns_before_end": _turns_before_end(failed),
-        "marks": {kind: _beside_marks(tried, kind, seed) for kind in sorted({k for run in runs for k in run.marks})},
+        "marks": {kind: _beside_marks(tried, kind) for kind in sorted({k for run in runs for k in run.marks})},
     }
 
 
-def _alarmed(tried: Sequence[Tried], seed: int) -> dict[str, Any]:
+def _alarmed(tried: Sequence[Tried]) -> dict[str, Any]:
     """The share of these runs in which an alarm rang."""
-    hits = [verdict.alarm is not None for _, verdict in tried]
-    share = sum(hits) / len(hits) if hits else None
-    interval = _share_interval(hits, [run.task for run, _ in tried], seed)
-    return {"count": sum(hits), "of": len(hits), "value": share, **_ends(interval)}
+    rang = np.array([verdict.alarm is not None for _, verdict in tried], dtype=bool)
+    return share(rang, _tasks(tried)) | {"note": _too_few(_tasks(tried))}
 
 
-def _share_interval(hits: Sequence[bool], tasks: Sequence[str], seed: int) -> Interval | None:
-    """Wilson's where each run is a task of its own, else a bootstrap over tasks.
+def _too_few(tasks: Sequence[str]) -> str | None:
+    """Why there is no interval over these runs, if there are any."""
+    return too_few(len(set(tasks)), "tasks") if tasks else None
 
-    No resample of runs that are all alike differs from them, so there Wilson's is taken, with a task as one draw.
-    """
-    distinct = len(set(tasks))
-    if distinct == len(hits):
-        return wilson_interval(sum(hits), len(hits))
-    if all(hits) or not any(hits):
-        found = wilson_interval(distinct if hits[0] else 0, distinct)
-        return None if found is None else replace(found, method="Wilson score over tasks")
-    return bootstrap_mean(np.asarray(hits, dtype=float), clusters=tasks, seed=seed)
+
+def _tasks(tried: Sequence[Tried]) -> list[str]:
+    return [run.task for run, _ in tried]
 
 
 def _turns_before_end(failed: Sequence[Tried]) -> dict[str, Any] | None:
-    """How many turns of the conversation were still to come when a failure was caught: median and quartiles."""
-    left = [int(run.turns_after[verdict.alarm]) for run, verdict in failed if verdict.alarm is not None]
-    if not left:
+    """How many turns of the conversation were still to come when a failure was caught.
+
+    `low` and `high` are the interval of the median; the quartiles say how the runs themselves differ.
+    """
+    caught = [(run, verdict) for run, verdict in failed if verdict.alarm is not None]
+    if not caught:
         return None
-    low, middle, high = np.quantile(left, [0.25, 0.5, 0.75])
-    return {"median": float(middle), "low": float(low), "high": float(high), "caught": len(left)}
+    left = [int(run.turns_after[_alarm(verdict)]) for run, verdict in caught]
+    lower, median, upper = np.quantile(left, [0.25, 0.5, 0.75]).tolist()
+    interval = median_interval(left, clusters=_tasks(caught))
+    return {
+        "median": median,
+        **ends(interval),
+        "lower_quartile": lower,
+        "upper_quartile": upper,
+        "caught": len(left),
+    }
+
+
+# -- beside the number of turns ---------------------------------------------------------------------------------------
+
+
+def against(detection: Detection, baseline: Detection) -> dict[str, Any]:
+    """How many more of the same failures a detector catches than another one, each at the rate it was fitted for.
+
+    `clearly_better` takes two things: that the interval lies above zero, and that the detector does better than chance
+    does, since where failing runs are the shorter ones an alarm at a number of turns does worse.
+    """
+    places = [
+        i
+        for i, (ours, theirs) in enumerate(zip(detection.verdicts, baseline.verdicts, strict=True))
+        if detection.runs[i].failed and ours.tried and theirs.tried
+    ]
+    rang = [[found.verdicts[i].alarm is not None for i in places] for found in (baseline, detection)]
+    caught = paired_shares(*rang, clusters=[detection.runs[i].task for i in places])
+    interval = None if caught is None else _with_thresholds(caught, detection, baseline, places)
+    return {
+        "difference": None if caught is None else caught.mean_difference,
+        "of": len(places),
+        **ends(interval),
+        "clearly_better": interval is not None and interval.low > 0.0 and _beats_chance(detection),
+    }
+
+
+def _with_thresholds(
+    caught: PairedDifference, detection: Detection, baseline: Detection, places: Sequence[int]
+) -> Interval | None:
+    """The interval of a difference with what the thresholds may be off, which is the same for all runs of a fold.
+
+    A threshold from a few runs keeps its rate only on average. So each detector's share is looked at again, with the
+    threshold at the two ends of the interval of its rate of false alarms, and these distances are put together with
+    those of the paired interval (MOVER: Zou and Donner, Construction of confidence limits about effect measures,
+    Statistics in Medicine 27, 2008).
+    """
+    if caught.interval is None:
+        return None
+    ours, theirs = (_shares_around(found, places) for found in (detection, baseline))
+    if ours is None or theirs is None:
+        return None
+    below = math.hypot(caught.mean_difference - caught.interval.low, ours.at - ours.low, theirs.high - theirs.at)
+    above = math.hypot(caught.interval.high - caught.mean_difference, ours.high - ours.at, theirs.at - theirs.low)
+    return replace(
+        caught.interval,
+        low=max(-1.0, caught.mean_difference - below),
+        high=min(1.0, caught.mean_difference + above),
+        method=f"{caught.interval.method}, with the doubt of the thresholds",
+    )
+
+
+class _Around(NamedTuple):
+    """Failures caught by the thresholds as they are, by stricter and by laxer ones."""
+
+    low: float
+    at: float
+    high: float
+
+
+def _shares_around(detection: Detection, places: Sequence[int]) -> _Around | None:
+    rang = [pair for pair in zip(detection.runs, detection.verdicts, strict=True) if pair[1].tried]
+    false = _alarmed([pair for pair in rang if not pair[0].failed])
+    if false["low"] is None:
+        return None
+    rate = detection.false_alarm_rate
+    rates = (rate + false["low"] - false["value"], rate, rate + false["high"] - false["value"])
+    return _Around(*(_caught_at(detection, places, each) for each in rates))
+
+
+def _caught_at(detection: Detection, places: Sequence[int], rate: float) -> float:
+    """The share of these runs in which an alarm rings at another rate of false alarms; at the least, above them all."""
+    threshold: dict[int, float] = {}
+    for fold in detection.folds:
+        fitted = fit_threshold(fold.maxima, min(max(rate, 1e-9), 1 - 1e-9))
+        threshold |= dict.fromkeys(fold.held_out, min(fitted, max(fold.maxima, default=math.inf)))
+    return sum(highest(detection.verdicts[i].statistic) > threshold[i] for i in places) / len(places)
+
+
+def _beats_chance(detection: Detection) -> bool:
+    """Whether failing runs are alarmed clearly more often than successful ones, the intervals put together likewise."""
+    found = detection.summary()
+    caught, false = found["caught"], found["false_alarms"]
+    if caught["low"] is None or false["low"] is None:
+        return False
+    below = math.hypot(caught["value"] - caught["low"], false["high"] - false["value"])
+    return bool(caught["value"] - false["value"] > below)
 
 
 # -- marks ------------------------------------------------------------------------------------------------------------
 
 
-def _beside_marks(tried: Sequence[Tried], kind: str, seed: int) -> dict[str, Any]:
+def _beside_marks(tried: Sequence[Tried], kind: str) -> dict[str, Any]:
     """Which came first, the alarm or the first mark, and are alarms nearer to marks than chance would have them?"""
     marked = [(run, verdict) for run, verdict in tried if run.marks.get(kind)]
     both = [(run, verdict) for run, verdict in marked if verdict.alarm is not None]
@@ -86,23 +189,24 @@ def _beside_marks(tried: Sequence[Tried], kind: str, seed: int) -> dict[str, Any
         "alarm_at_or_before_first_mark": early,
         "alarm_after_first_mark": len(both) - early,
         "alarmed_without_mark": sum(v.alarm is not None for _, v in tried) - len(both),
-        "near": _near(both, kind, seed),
+        "near": _near(both, kind),
     }
 
 
-def _near(both: Sequence[Tried], kind: str, seed: int) -> dict[str, Any] | None:
+def _near(both: Sequence[Tried], kind: str) -> dict[str, Any] | None:
     """Of the alarms in runs with a mark, the share next to one, and what it would be at a random turn of each run."""
     if not both:
         return None
     near = [float(_is_near(run, kind)[_alarm(verdict)]) for run, verdict in both]
     chance = [float(_is_near(run, kind)[_could_ring(run, verdict)].mean()) for run, verdict in both]
-    difference = paired_bootstrap(chance, near, clusters=[run.task for run, _ in both], seed=seed)
+    found = paired_means(chance, near, clusters=_tasks(both))
     return {
         "alarms": len(both),
         "value": float(np.mean(near)),
         "value_at_random": float(np.mean(chance)),
-        "difference": None if difference is None else difference.mean_difference,
-        **_ends(None if difference is None else difference.interval),
+        "difference": None if found is None else found.mean_difference,
+        **ends(None if found is None else found.interval),
+        "note": _too_few(_tasks(both)),
     }
 
 
@@ -113,16 +217,11 @@ def _is_near(run: Watched, kind: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def _could_ring(run: Watched, verdict: Verdict) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Turns at which an alarm could have rung: the statistic is defined, and the turn itself is known."""
-    return np.asarray(~np.isnan(verdict.statistic) & ~np.isnan(run.uncertainty))
+    """Turns at which an alarm could have rung: the statistic is defined, and the turn is known or moved it."""
+    moved = np.append(True, verdict.statistic[1:] != verdict.statistic[:-1])
+    return np.asarray(~np.isnan(verdict.statistic) & (moved | ~np.isnan(run.uncertainty)))
 
 
 def _alarm(verdict: Verdict) -> int:
     assert verdict.alarm is not None  # only called for runs with an alarm
     return verdict.alarm
-
-
-def _ends(interval: Interval | None) -> dict[str, Any]:
-    if interval is None:
-        return {"low": None, "high": None, "level": None, "method": None}
-    return {"low": interval.low, "high": interval.high, "level": interval.level, "method": interval.method}

@@ -2,6 +2,10 @@
 
 The field names are those that analysis scripts of τ² runs already use; what they have no field for stands beside them.
 A turn without a score has `ui_score: null` and a `reason`.
+
+A turn that holds a token of probability zero has a score, and it is infinite. It counts as scored, everywhere; JSON,
+which has no infinity, says `ui_score: null, infinite: true`. Means and standard deviations are over the other turns,
+and say how many they leave out. Whatever only ranks (scores against failure, alarms, maxima) takes it as the highest.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import numpy as np
 from howsure.runs.files import to_json
 from howsure.studies.summary import Coverage
 from howsure.studies.trajectories.scores import FinalScores, propagation_row
-from howsure.studies.trajectories.turns import Actor, Loaded, Trajectory, Turn
+from howsure.studies.trajectories.turns import IMPOSSIBLE, Actor, Loaded, Trajectory, Turn
 
 PREVIEW_CHARACTERS = 100
 NAMED_SETS = 5
@@ -123,6 +127,8 @@ def turn_row(turn: Turn, *, verbose: bool = False) -> dict[str, Any]:
         "kind": turn.kind,
         "message_index": turn.message_index,
     }
+    if turn.uncertainty_nats == math.inf:
+        row["infinite"] = True
     optional = {"reason": turn.reason, "detail": turn.detail, "inquiry_drift": turn.drift, "inference_gap": turn.gap}
     row |= {name: value for name, value in optional.items() if value is not None}
     if turn.control:
@@ -149,16 +155,26 @@ def simulation_summary(trajectory: Trajectory) -> dict[str, Any]:
         "user_turn_count": sum(turn.actor == "user" for turn in turns),
         "tool_call_turn_count": sum(turn.kind == "tool_call" for turn in turns),
         "scored_turn_count": counted.scored,
+        "infinite_turns": {
+            "overall": infinite(everyone),
+            "agent": infinite(scores_of(turns, "agent")),
+            "user": infinite(scores_of(turns, "user")),
+        },
         "missing": counted.missing,
         "skipped_messages": trajectory.skipped,
     }
 
 
 def coverage(trajectories: Iterable[Trajectory]) -> Coverage:
-    """How many turns have a score, and why the others have none. An infinite one is known, and no number."""
+    """How many turns have a score, infinite ones among them, and why the others have none."""
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
-    missing = Counter(turn.reason for turn in turns if turn.reason is not None)
+    missing = missing_turns(turns)
     return Coverage(len(turns), len(turns) - sum(missing.values()), dict(sorted(missing.items())))
+
+
+def missing_turns(turns: Iterable[Turn]) -> Counter[str]:
+    """Why turns have no score, with counts."""
+    return Counter(turn.reason for turn in turns if turn.reason is not None and turn.reason != IMPOSSIBLE)
 
 
 def scores_of(turns: Iterable[Turn], actor: Actor | None = None) -> list[float]:
@@ -168,18 +184,25 @@ def scores_of(turns: Iterable[Turn], actor: Actor | None = None) -> list[float]:
 
 
 def statistics(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, population standard deviation, least and most of some turns; null where there are none, or infinite."""
+    """Mean and population standard deviation of the finite ones, least and most of all; null where there is none.
+
+    The most is null where it is infinite, which `infinite_turns` tells.
+    """
     column = np.array(values, dtype=np.float64)
-    infinite = int(np.isinf(column).sum())
-    known = len(values) > 0 and not infinite
+    known = column[np.isfinite(column)]
     return {
         "turns": len(values),
-        "infinite_turns": infinite,
-        "mean": float(column.mean()) if known else None,
-        "std": float(column.std()) if known else None,
+        "infinite_turns": infinite(values),
+        "mean": float(known.mean()) if len(known) else None,
+        "std": float(known.std()) if len(known) else None,
         "min": finite(min(values, default=None)),
         "max": finite(max(values, default=None)),
     }
+
+
+def left_out(turns: int) -> str | None:
+    """What a mean says of the infinite turns that it is not over; nothing where there are none."""
+    return f"without {turns:,} turn{'' if turns == 1 else 's'} of infinite U" if turns else None
 
 
 def preview(turn: Turn) -> str:
@@ -189,9 +212,15 @@ def preview(turn: Turn) -> str:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    return finite(math.fsum(values) / len(values)) if values and all(map(math.isfinite, values)) else None
+    """Of the finite ones; `infinite` counts the others."""
+    known = [value for value in values if math.isfinite(value)]
+    return math.fsum(known) / len(known) if known else None
+
+
+def infinite(values: Sequence[float]) -> int:
+    return sum(value == math.inf for value in values)
 
 
 def finite(value: float | None) -> float | None:
-    """JSON has no infinity; a turn that is infinitely unsure says so in its `reason`."""
+    """JSON has no infinity; what is infinite says so beside it."""
     return value if value is not None and math.isfinite(value) else None

@@ -1,8 +1,9 @@
-"""What would it have cost to step in at the alarms, and how many failures would it have avoided?
+"""What would it have cost to step in at the alarms, how many failures would it have avoided, and what would it spoil?
 
 Logged runs are replayed: at its alarm a run gets one intervention of the policy, which costs the same whether the run
-would have failed or not. A failing run with enough turns left is then avoided with the policy's chance of rescue, which
-is an assumption that the user makes and no log can show. Everything is an expectation over that chance.
+would have failed or not. A failing run with enough turns left is then rescued with one chance, and a run that would
+have succeeded is spoiled with another. Both are assumptions that the user makes and no log can show. Everything is an
+expectation over them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError
-from howsure.measures import bootstrap_mean
+from howsure.measures import Interval, share_interval
+from howsure.studies.sureness import ends, share
 from howsure.studies.trajectories.breakdown import Detection, Verdict, Watched
 
 Array = NDArray[np.float64]
@@ -25,47 +27,65 @@ CURVE_POINTS = 200
 MOST_COST = 1e100
 """Of one intervention or one failure: what is added up must stay a number."""
 
+FORM = "name:cost:rescue[:spoil]"
+
 
 class Policy(msgspec.Struct, frozen=True):
     """One way to step in (ask the user to confirm, hand over to a person, try again with a stronger model).
 
     `cost` is that of one intervention, in any unit that the user likes; `rescue` is the chance that a run which would
-    have failed does not, if the policy comes in time.
+    have failed does not, if the policy comes in time; `spoil` the chance that a run which would have succeeded fails
+    because of it, whenever it comes.
     """
 
     name: str
     cost: float
     rescue: float
+    spoil: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.cost <= MOST_COST:
             raise InputError(f"policy {self.name!r}: the cost {self.cost!r} must lie between 0 and {MOST_COST:g}")
-        if not 0.0 <= self.rescue <= 1.0:
-            raise InputError(f"policy {self.name!r}: the chance of rescue {self.rescue!r} must lie between 0 and 1")
+        for what, chance in (("rescue a run", self.rescue), ("spoil one", self.spoil)):
+            if not 0.0 <= chance <= 1.0:
+                raise InputError(f"policy {self.name!r}: the chance to {what}, {chance!r}, must lie between 0 and 1")
+
+    def break_even(self, failure_cost: float | None = None) -> float | None:
+        """The share of failures, among the runs acted on in time, above which acting pays: d / (r + d).
+
+        That is where f r = (1 − f) d. With the cost F of a failure, acting has to win its own cost c as well:
+        f r − (1 − f) d > c / F, so that it is (c / F + d) / (r + d), and above 1 never. None where the policy changes
+        nothing, or where failures cost nothing.
+        """
+        if self.rescue + self.spoil == 0.0 or failure_cost == 0.0:
+            return None
+        price = 0.0 if failure_cost is None else self.cost / failure_cost
+        return (price + self.spoil) / (self.rescue + self.spoil)
 
 
 def parse_policy(text: str) -> Policy:
-    """A policy as it is written on the command line: name, cost, and chance of rescue.
+    """A policy as it is written on the command line: name, cost, chance to rescue, and chance to spoil (default 0).
 
-    >>> parse_policy("confirm:1:0.3")
-    Policy(name='confirm', cost=1.0, rescue=0.3)
+    >>> parse_policy("confirm:1:0.3:0.05")
+    Policy(name='confirm', cost=1.0, rescue=0.3, spoil=0.05)
     """
     name, *numbers = text.split(":")
     try:
-        cost, rescue = (float(number) for number in numbers)
+        cost, rescue, spoil = (float(number) for number in ([*numbers, "0"] if len(numbers) == 2 else numbers))
     except ValueError:
-        raise InputError(f"policy {text!r} is not name:cost:chance of rescue, such as confirm:1:0.3") from None
+        raise InputError(f"policy {text!r} is not {FORM}, such as confirm:1:0.3 or confirm:1:0.3:0.05") from None
     if not name.strip():
         raise InputError(f"policy {text!r} has no name: write it as in confirm:1:0.3")
-    return Policy(name.strip(), cost, rescue)
+    return Policy(name.strip(), cost, rescue, spoil)
 
 
 class _Plan(NamedTuple):
-    """For each run the chance that it is interfered with, and that this meets a failure in time."""
+    """For each run the chance that one steps in, that this meets a failure in time, and that it meets a success."""
 
     when: str
     interventions: Array
     in_time: Array
+    successes: Array
 
 
 def replay(
@@ -74,8 +94,6 @@ def replay(
     *,
     notice_turns: int = 1,
     failure_cost: float | None = None,
-    resamples: int = 2000,
-    seed: int,
 ) -> dict[str, Any]:
     """Each policy at the alarms beside never, always and at random, and along all thresholds.
 
@@ -92,8 +110,16 @@ def replay(
         "runs": len(tried),
         "failures": sum(run.failed for run, _ in tried),
         "reason": _why_nothing(detection, tried),
-        "policies": [msgspec.structs.asdict(policy) for policy in policies],
-        "table": [_row(plan, policy, tried, failure_cost, resamples, seed) for policy in policies for plan in plans],
+        "alarmed": _alarmed(tried, notice_turns),
+        "policies": [
+            msgspec.structs.asdict(policy)
+            | {
+                "break_even": policy.break_even(),
+                "break_even_with_costs": None if failure_cost is None else policy.break_even(failure_cost),
+            }
+            for policy in policies
+        ],
+        "table": [_row(plan, policy, tried, failure_cost) for policy in policies for plan in plans],
         "curves": {policy.name: [_point(point, policy, failure_cost) for point in points] for policy in policies},
     }
 
@@ -121,16 +147,25 @@ def _why_nothing(detection: Detection, tried: Sequence[Any]) -> str | None:
 # -- at the alarms ----------------------------------------------------------------------------------------------------
 
 
+def _alarmed(tried: Sequence[tuple[Watched, Verdict]], notice_turns: int) -> dict[str, Any]:
+    """How often the runs acted on failed: what a policy's break-even is to be compared with."""
+    acted = [(run, verdict) for run, verdict in tried if verdict.alarm is not None]
+    failed = np.array([run.failed for run, _ in acted], dtype=bool)
+    in_time = sum(_in_time(run, verdict.alarm, notice_turns) for run, verdict in acted)
+    return share(failed, [run.task for run, _ in acted]) | {"in_time": int(in_time)}
+
+
 def _plans(tried: Sequence[tuple[Watched, Verdict]], notice_turns: int) -> list[_Plan]:
     runs, nothing, everything = [run for run, _ in tried], np.zeros(len(tried)), np.ones(len(tried))
+    succeeded = np.array([float(not run.failed) for run in runs])
     alarmed = np.array([float(verdict.alarm is not None) for _, verdict in tried])
     met = np.array([_in_time(run, verdict.alarm, notice_turns) for run, verdict in tried])
     often = float(alarmed.mean())
     return [
-        _Plan("alarm", alarmed, met),
-        _Plan("never", nothing, nothing),
-        _Plan("always", everything, np.array([_in_time(run, 0, notice_turns) for run in runs])),
-        _Plan("random", often * everything, often * _by_chance(runs, notice_turns)),
+        _Plan("alarm", alarmed, met, alarmed * succeeded),
+        _Plan("never", nothing, nothing, nothing),
+        _Plan("always", everything, np.array([_in_time(run, 0, notice_turns) for run in runs]), succeeded),
+        _Plan("random", often * everything, often * _by_chance(runs, notice_turns), often * succeeded),
     ]
 
 
@@ -144,38 +179,74 @@ def _by_chance(runs: Sequence[Watched], notice_turns: int) -> Array:
 
 
 def _row(
-    plan: _Plan,
-    policy: Policy,
-    tried: Sequence[tuple[Watched, Verdict]],
-    failure_cost: float | None,
-    resamples: int,
-    seed: int,
+    plan: _Plan, policy: Policy, tried: Sequence[tuple[Watched, Verdict]], failure_cost: float | None
 ) -> dict[str, Any]:
-    avoided = policy.rescue * plan.in_time
-    low, high = _interval(avoided, [run.task for run, _ in tried], resamples, seed)
+    """One policy at one time to act. Never has no interval, since nothing of it is left to chance, and random none
+    because it is an expectation already, there to be compared with."""
+    of_avoided = of_spoiled = of_net = None
+    if plan.when in ("alarm", "always"):
+        tasks = [run.task for run, _ in tried]
+        met, hit = share_interval(plan.in_time, clusters=tasks), share_interval(plan.successes, clusters=tasks)
+        of_avoided, of_spoiled = _times(met, policy.rescue * len(tried)), _times(hit, policy.spoil * len(tried))
+        of_net = _net(plan, policy, of_avoided, of_spoiled)
+    found = _money(
+        float(plan.interventions.sum()), float(plan.in_time.sum()), float(plan.successes.sum()), policy, failure_cost
+    )
     failures = sum(run.failed for run, _ in tried)
-    money = _money(float(plan.interventions.sum()), float(avoided.sum()), policy, failure_cost)
-    left = failures - float(avoided.sum())
-    return {"policy": policy.name, "when": plan.when, **money, "low": low, "high": high, "failures_left": left}
+    return {
+        "policy": policy.name,
+        "when": plan.when,
+        **found,
+        **{f"avoided_{name}": value for name, value in ends(of_avoided).items()},
+        **{f"spoiled_{name}": value for name, value in ends(of_spoiled).items()},
+        **{f"net_{name}": value for name, value in ends(of_net).items()},
+        "failures_left": failures - found["net_avoided"],
+    }
 
 
-def _money(interventions: float, avoided: float, policy: Policy, failure_cost: float | None) -> dict[str, Any]:
-    spent = policy.cost * interventions
+def _times(of_share: Interval | None, factor: float) -> Interval | None:
+    """Of a number of runs, had as many been drawn again; a chance of 0 that was given leaves nothing in doubt."""
+    return None if of_share is None or factor == 0.0 else of_share.scaled(factor)
+
+
+def _net(plan: _Plan, policy: Policy, avoided: Interval | None, spoiled: Interval | None) -> Interval | None:
+    """Of the difference, put together from its parts (MOVER: Zou and Donner, Statistics in Medicine 27, 2008).
+
+    A run is met in time or spoiled, not both, so that the two shares go against each other.
+    """
+    if avoided is None or spoiled is None:
+        return avoided if spoiled is None else spoiled.scaled(-1.0)
+    met, hit = float(plan.in_time.mean()), float(plan.successes.mean())
+    rest = (1 - met) * (1 - hit)
+    correlation = -math.sqrt(met * hit / rest) if rest > 0.0 else 0.0
+    more, less = policy.rescue * plan.in_time.sum(), policy.spoil * plan.successes.sum()
+
+    def distance(first: float, second: float) -> float:
+        return math.sqrt(first**2 + second**2 - 2 * correlation * first * second)
+
+    return Interval(
+        more - less - distance(more - avoided.low, spoiled.high - less),
+        more - less + distance(avoided.high - more, less - spoiled.low),
+        avoided.level,
+        "MOVER",
+        avoided.approximate or spoiled.approximate,
+    )
+
+
+def _money(
+    interventions: float, in_time: float, successes: float, policy: Policy, failure_cost: float | None
+) -> dict[str, Any]:
+    spent, avoided, spoiled = policy.cost * interventions, policy.rescue * in_time, policy.spoil * successes
+    net = avoided - spoiled
     return {
         "interventions": interventions,
         "spent": spent,
         "failures_avoided": avoided,
-        "cost_per_avoided_failure": spent / avoided if avoided > 0 else None,
-        "net_saving": None if failure_cost is None else failure_cost * avoided - spent,
+        "successes_spoiled": spoiled,
+        "net_avoided": net,
+        "cost_per_avoided_failure": spent / net if net > 0 else None,
+        "net_saving": None if failure_cost is None else failure_cost * net - spent,
     }
-
-
-def _interval(avoided: Array, tasks: Sequence[str], resamples: int, seed: int) -> tuple[float | None, float | None]:
-    """Of the failures avoided, were as many tasks drawn again: the mean over tasks times their number."""
-    _, task = np.unique(np.asarray(tasks), return_inverse=True)
-    sums = np.bincount(task, weights=avoided)
-    found = bootstrap_mean(sums, resamples=resamples, seed=seed)
-    return (None, None) if found is None else (found.low * len(sums), found.high * len(sums))
 
 
 # -- along all thresholds ---------------------------------------------------------------------------------------------
@@ -185,7 +256,9 @@ class _Point(NamedTuple):
     threshold: float | None
     interventions: int
     in_time: float
+    successes: float
     in_time_at_random: float
+    successes_at_random: float
 
 
 def _sweep(detection: Detection, notice_turns: int) -> list[_Point]:
@@ -202,10 +275,19 @@ def _sweep(detection: Detection, notice_turns: int) -> list[_Point]:
     places = np.array([np.searchsorted(peak, thresholds, side="right") for peak in peaks])
     rang = np.array([place < len(peak) for place, peak in zip(places, peaks, strict=True)])
     met = np.array([_met(run, place, notice_turns) for (run, _), place in zip(shown, places, strict=True)])
+    succeeded = np.array([not run.failed for run, _ in shown])
+    columns = (rang.sum(axis=0), met.sum(axis=0), rang[succeeded].sum(axis=0))
     chance = float(_by_chance([run for run, _ in shown], notice_turns).mean())
     return [
-        _Point(threshold if math.isfinite(threshold) else None, int(count), float(good), chance * int(count))
-        for threshold, count, good in zip(thresholds.tolist(), rang.sum(axis=0), met.sum(axis=0), strict=True)
+        _Point(
+            threshold if math.isfinite(threshold) else None,
+            int(count),
+            float(good),
+            float(bad),
+            chance * int(count),
+            float(succeeded.mean()) * int(count),
+        )
+        for threshold, count, good, bad in zip(thresholds.tolist(), *columns, strict=True)
     ]
 
 
@@ -223,9 +305,10 @@ def _thinned(values: Array) -> Array:
 
 
 def _point(point: _Point, policy: Policy, failure_cost: float | None) -> dict[str, Any]:
-    money = _money(point.interventions, policy.rescue * point.in_time, policy, failure_cost)
+    avoided, spoiled = policy.rescue * point.in_time_at_random, policy.spoil * point.successes_at_random
     return {
         "threshold": point.threshold,
-        **money,
-        "random_failures_avoided": policy.rescue * point.in_time_at_random,
+        **_money(point.interventions, point.in_time, point.successes, policy, failure_cost),
+        "random_failures_avoided": avoided,
+        "random_net_avoided": avoided - spoiled,
     }

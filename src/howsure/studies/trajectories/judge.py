@@ -13,11 +13,15 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from howsure.errors import InputError
-from howsure.measures import Interval, Ranking, rank_failures
+from howsure.measures import rank_failures, too_few
+from howsure.measures.ranking import LEAST_OF_A_CLASS
 from howsure.studies.pairs import check_choice
-from howsure.studies.trajectories.breakdown import DETECTORS, Detection, Watched, detect
+from howsure.studies.sureness import ends
+from howsure.studies.trajectories.breakdown import DETECTORS, TURN_COUNT, Detection, Watched, detect
+from howsure.studies.trajectories.catches import against
 from howsure.studies.trajectories.intervention import MOST_COST, Policy, check_names, replay
 from howsure.studies.trajectories.learned import CrossValidated, cross_validate
 from howsure.studies.trajectories.learned import Run as LearnedRun
@@ -37,9 +41,6 @@ from howsure.studies.trajectories.turns import Trajectory
 Key = tuple[str, str, str]
 """Domain, agent, and who the scores are of."""
 
-TURN_COUNT = "turn_count"
-"""The simplest score there is: long runs fail more often. Whoever does not beat it has found nothing."""
-
 
 class Judging(msgspec.Struct, frozen=True):
     """What is asked of the runs once they are scored."""
@@ -51,7 +52,6 @@ class Judging(msgspec.Struct, frozen=True):
     notice_turns: int = 1
     failure_cost: float | None = None
     folds: int = 5
-    resamples: int = 2000
 
     def check(self) -> None:
         """Refuse before the work what would fail after it."""
@@ -63,8 +63,8 @@ class Judging(msgspec.Struct, frozen=True):
             raise InputError(f"--notice must be 0 or more turns, not {self.notice_turns}")
         if self.failure_cost is not None and not 0 <= self.failure_cost <= MOST_COST:
             raise InputError(f"--failure-cost must be 0 or more and at most {MOST_COST:g}, not {self.failure_cost}")
-        if self.folds < 2 or self.resamples < 1:
-            raise InputError(f"folds must be 2 or more and resamples 1 or more, not {self.folds} and {self.resamples}")
+        if self.folds < 2:
+            raise InputError(f"folds must be 2 or more, not {self.folds}")
         check_names(self.policies)
 
 
@@ -117,6 +117,7 @@ def _judged(
         return head | {"reason": reason, "scores": [], "breakdown": None, "interventions": None}
     watched = [watch(run, judging.watch) for run in rewarded]
     detections = {name: _detect(watched, name, judging, seed) for name in DETECTORS}
+    detectors = {name: _detector_row(found, detections[TURN_COUNT]) for name, found in detections.items()}
     places = [place for place, run in runs.items() if run.failed is not None]
     return head | {
         "reason": None,
@@ -125,10 +126,10 @@ def _judged(
             "watched": judging.watch,
             "false_alarm_rate": judging.false_alarm_rate,
             "marks_before_watch": _marks_before_watch(rewarded, judging.watch),
-            "detectors": {name: found.summary() for name, found in detections.items()},
+            "detectors": detectors,
             "alarms": {name: _alarms(found, places, rewarded, judging.watch) for name, found in detections.items()},
         },
-        "interventions": _interventions(detections[judging.intervene_on], judging, seed) if judging.policies else None,
+        "interventions": _interventions(detections, detectors, judging) if judging.policies else None,
     }
 
 
@@ -165,15 +166,15 @@ def score_table(
 ) -> list[dict[str, Any]]:
     """Each score of agent, user and both against failure, and the number of turns as what they have to beat."""
     lengths = [float(len(run.turns)) if run.turns else None for run in runs]
-    rows = [_score_row("run", TURN_COUNT, lengths, runs, judging, seed)]
+    rows = [_score_row("run", TURN_COUNT, lengths, runs)]
     for whose in WHOSE:
         found = [scores[whose] for scores in finals]
         for name in dict.fromkeys(name for scores in found for name in scores):
             values = [scores[name].value if name in scores else None for scores in found]
-            rows.append(_score_row(whose, name, values, runs, judging, seed))
+            rows.append(_score_row(whose, name, values, runs))
         if any(DISTANCE in scores for scores in found):
             learned = _learned(runs, whose, judging, seed)
-            row = _score_row(whose, LEARNED, learned.scores, runs, judging, seed)
+            row = _score_row(whose, LEARNED, learned.scores, runs)
             reasons = Counter(reason for reason in learned.reasons if reason is not None)
             rows.append(row | {"missing": dict(sorted(reasons.items()))} | _why_none(row, reasons))
     return rows
@@ -194,35 +195,36 @@ def _learned(runs: Sequence[Trajectory], whose: str, judging: Judging, seed: int
     return cross_validate(pieces, folds=judging.folds, seed=seed)
 
 
-def _score_row(
-    whose: str, name: str, values: Sequence[float | None], runs: Sequence[Trajectory], judging: Judging, seed: int
-) -> dict[str, Any]:
+def _score_row(whose: str, name: str, values: Sequence[float | None], runs: Sequence[Trajectory]) -> dict[str, Any]:
+    """One score; `reason` says why it was not judged, `note` why its AUROC has no interval."""
     column = as_column(values)
     known = ~np.isnan(column)
     failed = np.array([bool(run.failed) for run in runs])[known]
     row: dict[str, Any] = {"whose": whose, "score": name, "runs": int(known.sum()), "failures": int(failed.sum())}
     if not 0 < failed.sum() < len(failed):
-        return row | {"auroc": None, "auprc": None, "auarc": None, "reason": _one_outcome(len(failed))}
-    clusters = np.array([task_of(run) for run in runs])[known]
-    ranked = rank_failures(column[known], failed, clusters=clusters, resamples=judging.resamples, seed=seed)
-    return row | _areas(ranked) | {"reason": None}
+        return row | {"auroc": None, "auprc": None, "auarc": None, "reason": _one_outcome(len(failed)), "note": None}
+    tasks = np.array([task_of(run) for run in runs])[known]
+    ranked = rank_failures(column[known], failed, clusters=tasks)
+    areas = {
+        name: {"value": area.value, **ends(area.interval)}
+        for name, area in (("auroc", ranked.auroc), ("auprc", ranked.auprc), ("auarc", ranked.auarc))
+    }
+    note = _why_no_interval(tasks, failed) if ranked.auroc.interval is None else None
+    return row | areas | {"reason": None, "note": note}
 
 
 def _one_outcome(runs: int) -> str:
     return "no run has this score" if not runs else "the runs that have this score all ended alike"
 
 
-def _areas(ranked: Ranking) -> dict[str, Any]:
-    return {
-        name: {"value": area.value, **_ends(area.interval)}
-        for name, area in (("auroc", ranked.auroc), ("auprc", ranked.auprc), ("auarc", ranked.auarc))
-    }
-
-
-def _ends(interval: Interval | None) -> dict[str, Any]:
-    if interval is None:
-        return {"low": None, "high": None, "method": None}
-    return {"low": interval.low, "high": interval.high, "method": interval.method}
+def _why_no_interval(tasks: NDArray[np.str_], failed: NDArray[np.bool_]) -> str | None:
+    few = too_few(len(np.unique(tasks)), "tasks")
+    if few is not None:
+        return few
+    counts = ((len(np.unique(tasks[failed])), "failed"), (len(np.unique(tasks[~failed])), "succeeded"))
+    count, ended = min(counts)
+    shown = f"{count} task{'' if count == 1 else 's'} with a run that {ended}"
+    return f"no interval: {shown}, and it takes at least {LEAST_OF_A_CLASS}"
 
 
 # -- alarms --------------------------------------------------------------------------------------------------------
@@ -230,6 +232,26 @@ def _ends(interval: Interval | None) -> dict[str, Any]:
 
 def _detect(watched: Sequence[Watched], detector: str, judging: Judging, seed: int) -> Detection:
     return detect(watched, detector=detector, false_alarm_rate=judging.false_alarm_rate, folds=judging.folds, seed=seed)
+
+
+def _detector_row(detection: Detection, baseline: Detection) -> dict[str, Any]:
+    """What a detector was worth, and beside the number of turns; `note` where it does not clearly beat that."""
+    found = detection.summary()
+    if detection.detector == TURN_COUNT:
+        return found | {"against_turn_count": None}
+    beside = against(detection, baseline)
+    return found | {"against_turn_count": beside | {"note": _why_not_better(detection.detector, beside)}}
+
+
+def _why_not_better(detector: str, beside: dict[str, Any]) -> str | None:
+    name, turns = detector.replace("_", " "), "an alarm at a fixed number of turns"
+    if beside["clearly_better"] or not beside["of"]:
+        return None
+    if beside["low"] is None:
+        return f"nobody can say whether {name} beats {turns}: too few tasks"
+    if beside["high"] < 0.0:
+        return f"{turns} clearly beats {name}"
+    return f"{name} does not clearly beat {turns if beside['low'] <= 0.0 else 'chance'}"
 
 
 def watch(run: Trajectory, whose: str) -> Watched:
@@ -263,13 +285,13 @@ def _marks_before_watch(runs: Sequence[Trajectory], whose: str) -> dict[str, int
     return dict(sorted(Counter(early).items()))
 
 
-def _interventions(detection: Detection, judging: Judging, seed: int) -> dict[str, Any]:
+def _interventions(
+    detections: Mapping[str, Detection], detectors: Mapping[str, dict[str, Any]], judging: Judging
+) -> dict[str, Any]:
+    """`note` says where the alarms that are acted on are no better than the number of turns."""
+    chosen = judging.intervene_on
     found = replay(
-        detection,
-        judging.policies,
-        notice_turns=judging.notice_turns,
-        failure_cost=judging.failure_cost,
-        resamples=judging.resamples,
-        seed=seed,
+        detections[chosen], judging.policies, notice_turns=judging.notice_turns, failure_cost=judging.failure_cost
     )
-    return {"detector": judging.intervene_on, **found}
+    beside = detectors[chosen]["against_turn_count"]
+    return {"detector": chosen, "note": None if beside is None else beside["note"], **found}

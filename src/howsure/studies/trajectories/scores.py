@@ -19,6 +19,16 @@ Array = NDArray[np.float64]
 
 WHOSE = ("agent", "user", "overall")
 DISTANCE, LEARNED = "distance", "learned"
+ADAPTED = (
+    "the scores distance and learned are adapted from SAUP (Zhao et al., 2024) and do not reproduce it: other sentence "
+    "embeddings, other pairs of texts, other training of the weights"
+)
+
+
+def score_name(score: str) -> str:
+    """A score as people read it: `turn count`, `learned (adapted from SAUP)`."""
+    shown = score.replace("_", " ")
+    return f"{shown} (adapted from SAUP)" if score in (DISTANCE, LEARNED) else shown
 
 
 class Propagated(NamedTuple):
@@ -93,7 +103,9 @@ def _propagated(running: Array, u: Array, weights: Array | None = None) -> Propa
 
 
 def _row(found: Final) -> dict[str, Any]:
-    return {"value": found.value if _is_number(found.value) else None, "turns": found.turns}
+    """JSON has no infinity, so that an infinite score is said to be one."""
+    row = {"value": found.value if _is_number(found.value) else None, "turns": found.turns}
+    return row | ({"infinite": True} if found.value == np.inf else {})
 
 
 def _is_number(value: float | None) -> bool:

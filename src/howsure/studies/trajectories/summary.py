@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from howsure.measures import bootstrap_mean
+from howsure.measures import mean_interval, too_few
 from howsure.studies.summary import Figure, summary
-from howsure.studies.trajectories.document import coverage, scores_of, statistics
+from howsure.studies.trajectories.document import coverage, infinite, left_out, scores_of, statistics
 from howsure.studies.trajectories.judge import Judging, judge, task_of
-from howsure.studies.trajectories.scores import FinalScores
+from howsure.studies.trajectories.scores import ADAPTED, FinalScores
 from howsure.studies.trajectories.turns import IMPOSSIBLE, Problem, Trajectory
 
 MEANINGS = {"agent": "agent reasoning uncertainty", "user": "user confusion"}
@@ -30,7 +30,7 @@ def summarise(
     seed: int,
 ) -> dict[str, Any]:
     """Means of agent and user with intervals clustered by task, and every group judged, if that is wanted."""
-    headline = [_mean(trajectories, actor, name, seed) for actor, name in MEANINGS.items()]
+    headline = [_mean(trajectories, actor, name) for actor, name in MEANINGS.items()]
     return summary(
         "trajectories",
         coverage(trajectories),
@@ -57,13 +57,33 @@ def _scores(trajectories: Sequence[Trajectory], actor: Any) -> list[float]:
     return [value for one in trajectories for value in scores_of(one.turns, actor)]
 
 
-def _mean(trajectories: Sequence[Trajectory], actor: Any, name: str, seed: int) -> Figure:
+def _mean(trajectories: Sequence[Trajectory], actor: Any, name: str) -> Figure:
+    """Over the finite turns of an actor; tasks are the independent units."""
     pairs = [(value, task_of(one)) for one in trajectories for value in scores_of(one.turns, actor)]
-    values = np.array([value for value, _ in pairs])
-    if not len(values) or not np.isfinite(values).all():
-        return Figure(f"{name}, mean U", None, "nats")
-    interval = bootstrap_mean(values, clusters=[task for _, task in pairs], seed=seed)
-    return Figure.of(f"{name}, mean U", float(values.mean()), "nats", interval)
+    known = [(value, task) for value, task in pairs if np.isfinite(value)]
+    values, tasks = [value for value, _ in known], [task for _, task in known]
+    notes = [_proxies(trajectories, actor), left_out(infinite([value for value, _ in pairs]))]
+    if values:
+        notes.append(too_few(len(set(tasks)), "tasks"))
+    return Figure.of(
+        f"{name}, mean U",
+        float(np.mean(values)) if values else None,
+        "nats",
+        mean_interval(values, clusters=tasks),
+        "; ".join(note for note in notes if note) or None,
+    )
+
+
+def _proxies(trajectories: Sequence[Trajectory], actor: Any) -> str | None:
+    """Whose surprise it is, where another model than the writer read the conversations."""
+    readers = Counter(
+        turn.scored_by for one in trajectories for turn in one.turns if turn.actor == actor and turn.scored_by
+    )
+    logged = readers.pop("log", 0)
+    if not readers:
+        return None
+    words = f"proxy: {' and '.join(sorted(readers))}'s surprise"
+    return f"{words} in {readers.total():,} of {logged + readers.total():,} turns" if logged else words
 
 
 def _messages(trajectories: Sequence[Trajectory]) -> dict[str, int]:
@@ -92,9 +112,11 @@ def _about_scores(trajectories: Sequence[Trajectory]) -> Iterator[str]:
         )
     if readers := sorted(sources - {"log"}):
         yield (
-            f"the scores are those of {' and '.join(readers)}, which read the conversations again: its surprise, not "
-            "the writers' own doubt"
+            f"proxy scores: {' and '.join(readers)} read the conversations again, and U is its surprise, not the "
+            "writers' own doubt"
         )
+    if any(turn.drift is not None or turn.gap is not None for one in trajectories for turn in one.turns):
+        yield ADAPTED
     long = sum(one.read_again is not None and one.read_again.get("windows", 1) > 1 for one in trajectories)
     if long:
         are, were = ("is", "was") if long == 1 else ("are", "were")
@@ -108,7 +130,10 @@ def _about_turns(trajectories: Sequence[Trajectory]) -> Iterator[str]:
     impossible = sum(turn.reason == IMPOSSIBLE for one in trajectories for turn in one.turns)
     if impossible:
         what = "turn holds" if impossible == 1 else "turns hold"
-        yield f"{impossible:,} {what} a token of probability zero: U is infinite there, and so is every mean over it"
+        yield (
+            f"{impossible:,} {what} a token of probability zero (−9999 or −inf in the log): it is scored, and U is "
+            "infinite. Means are over the other turns; scores against failure and alarms take it as the highest"
+        )
     certain = _suspiciously_certain(trajectories)
     if certain:
         what = "turn has" if certain == 1 else "turns have"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from howsure.runs.files import write_csv
-from howsure.studies.trajectories.document import finite
 from howsure.studies.trajectories.scores import Finals, FinalScores
 from howsure.studies.trajectories.turns import Trajectory
 
@@ -15,7 +14,7 @@ TURNS, RUNS = "turns.csv", "trajectories.csv"
 
 
 def write_tables(folder: Path, trajectories: Sequence[Trajectory], scores: FinalScores) -> None:
-    """What is missing or infinite is an empty cell; the reason stands beside it."""
+    """What is missing is an empty cell, with the reason beside it; what is infinite is `inf`."""
     write_csv(folder / TURNS, _Turns(trajectories))
     write_csv(folder / RUNS, [_run(one, scores[place]) for place, one in enumerate(trajectories)])
 
@@ -39,7 +38,7 @@ def _turns(one: Trajectory) -> Iterable[dict[str, Any]]:
             "turn": turn.number,
             "actor": turn.actor,
             "kind": turn.kind,
-            "ui_score": finite(turn.uncertainty_nats),
+            "ui_score": turn.uncertainty_nats,
             "reason": turn.reason,
             "scored_by": turn.scored_by,
             "inquiry_drift": turn.drift,
@@ -60,5 +59,5 @@ def _run(one: Trajectory, finals: Finals) -> dict[str, Any]:
         "failed": one.failed,
         "turns": len(one.turns),
     }
-    scores = {f"{whose}_{name}": finite(s.value) for whose, found in finals.items() for name, s in found.items()}
+    scores = {f"{whose}_{name}": s.value for whose, found in finals.items() for name, s in found.items()}
     return row | scores
