@@ -322,6 +322,27 @@ def test_the_sections_of_a_finished_run(tmp_path: Path) -> None:
     )
 
 
+def test_only_what_claims_to_be_a_probability_of_a_hit_is_calibrated(tmp_path: Path) -> None:
+    coordinates, agreement = (
+        text_of(grounding_plots.does_it_know({"knows": {kind: found}})[0].body)
+        for kind, found in judge(spread_out(), delta=DELTA)["knows"].items()
+    )
+    for words in ("ECE, 15 equal-mass bins", "a perfectly calibrated model with these confidences", "Right is here"):
+        assert words in agreement
+        assert words not in coordinates
+    for page in (coordinates, agreement):
+        assert "AUROC (hit vs miss)" in page
+        assert "surest first" in page, "the risk–coverage curve"
+
+
+def test_bad_samples_have_the_other_figure_beside_them() -> None:
+    table = text_of(grounding_plots.figures(judge(spread_out(), delta=DELTA, skipped=2)).body)
+    assert "5 of 12" in table
+    assert "the same, without bad samples of the data" in table
+    assert "5 of 10" in table
+    assert "bad samples" not in text_of(grounding_plots.figures(judge(spread_out(), delta=DELTA)).body)
+
+
 def test_a_run_in_progress_shows_what_its_rows_allow(tmp_path: Path) -> None:
     material = material_of(tmp_path, spread_out(), finished=False)
     assert material.summary is None
@@ -338,12 +359,12 @@ def made_picks(material: Material, most: int) -> Picks:
 def test_the_surest_misses_and_the_least_sure_hits(tmp_path: Path) -> None:
     found = made_picks(material_of(tmp_path, spread_out()), 2)
     assert [(one.key, one.verdict, one.right) for one in found.surely_wrong] == [
-        ("s5", "65.0 % sure, missed, 150 off", False),
-        ("s6", "60.0 % sure, missed, 180 off", False),
+        ("s5", "coordinate mean 65.0 %, missed, 150 off", False),
+        ("s6", "coordinate mean 60.0 %, missed, 180 off", False),
     ]
     assert [(one.key, one.verdict, one.right) for one in found.doubtfully_right] == [
-        ("s4", "70.0 % sure, hit, 120 off", True),
-        ("s3", "75.0 % sure, hit, 90 off", True),
+        ("s4", "coordinate mean 70.0 %, hit, 120 off", True),
+        ("s3", "coordinate mean 75.0 %, hit, 90 off", True),
     ]
     assert "coordinate mean" in found.surely_words
 
@@ -357,8 +378,17 @@ def test_the_first_kind_that_has_a_value_decides(tmp_path: Path) -> None:
         for i in range(4)
     ]
     found = made_picks(material_of(tmp_path, samples), 1)
-    assert found.surely_wrong[0].verdict == "75.0 % sure, missed, 450 off"
+    assert found.surely_wrong[0].verdict == "agreement 75.0 %, missed, 450 off"
     assert "agreement" in found.surely_words
+
+
+def test_a_score_that_is_no_probability_is_no_percentage(tmp_path: Path) -> None:
+    samples = [answered("s0", 0, about(), (900.0, 500.0), confidence={"match": 0.463})]
+    material = material_of(tmp_path, samples)
+    assert made_picks(material, 1).surely_wrong[0].verdict == "match 0.463, missed, 400 off"
+    page = "".join(text_of(one.body) for one in pages.about(material.sample(0), material))
+    assert "0.463" in page
+    assert "46.3 %" not in page
 
 
 def test_without_confidence_distance_chooses_and_that_is_said(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from htpy import Node
 from howsure.evidence import TokenLogprobs
 from howsure.report.pages.contract import Section
 from howsure.report.pages.grounding_screen import delta_of, screen
-from howsure.report.pages.grounding_words import KIND_WORDS, came_of_it, in_words, marks, named, thousandths
+from howsure.report.pages.grounding_words import KIND_WORDS, came_of_it, in_words, marks, named, shown, thousandths
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import badge, facts, long_text, table, words
 from howsure.report.pages.plain import as_written
-from howsure.report.pages.tokens import legend, percent, readable_shades_of, shaded
+from howsure.report.pages.tokens import legend, readable_shades_of, shaded
 from howsure.runs import Sample
 from howsure.studies.grounding.frames import FRAMES
 from howsure.studies.grounding.judging.knows import DISTANCES
@@ -136,7 +136,7 @@ def _sureness(result: dict[str, Any]) -> Section:
 def _value(kind: str, value: float | None, missing: dict[str, Any]) -> str:
     if value is None:
         return f"missing: {named(missing.get(kind))}"
-    return f"{thousandths(value)} of 1000" if kind in DISTANCES else percent(value)
+    return f"{shown(value, kind)} of 1000" if kind in DISTANCES else shown(value, kind)
 
 
 def _drawn(sample: Sample) -> Section:

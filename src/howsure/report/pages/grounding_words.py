@@ -16,8 +16,8 @@ KIND_WORDS = {
     "coordinate_mean": "mean probability of the tokens that spell the coordinates",
     "coordinate_min": "least probability of a token that spells the coordinates",
     "coordinate_joint": "probability of all tokens of the coordinates together",
-    "match": "how well what was read on the screen fits the instruction, and how far it leads over other places",
-    "agreement": "share of the answers drawn anew that do the same",
+    "match": "a score: how well what was read fits the instruction, and how far it leads over other places",
+    "agreement": "share of the answers drawn anew that do the same: the model's own probability of this click",
     "spread": "how far the clicks drawn anew lie apart, in thousandths of the screen: the less, the surer",
 }
 SLANTED = 0.38
@@ -39,7 +39,14 @@ def named(text: str | None) -> str:
 
 
 def sure(value: float, kind: str) -> str:
-    return f"spread {thousandths(value)}" if kind in DISTANCES else f"{percent(value)} sure"
+    """`match 0.463`: by which kind, since only some of them are probabilities, and not all of these of a hit."""
+    return f"{kind.replace('_', ' ')} {shown(value, kind)}"
+
+
+def shown(value: float, kind: str) -> str:
+    if kind in DISTANCES:
+        return thousandths(value)
+    return f"{value:.3f}" if kind == "match" else percent(value)
 
 
 def came_of_it(sample: Sample) -> str:
