@@ -40,7 +40,8 @@ def test_a_run_then_again_then_its_log(wide_folder: Path, tmp_path: Path) -> Non
     log = json.loads(howsure("trust", "analyse", tmp_path / "run" / "steps.csv", "--json").stdout)
     for part in ("rows", "ordering", "per_step", "mean_entropy_bits"):
         assert log[part] == summary[part], part
-    assert log["trust"]["value"] == summary["trust"]["value"]
+    assert log["trust"] == summary["trust"]
+    assert summary["trust"]["reason"] == "1 episode, and T takes at least 5"
     listed = json.loads(howsure("runs", tmp_path, "--json").stdout)
     assert [(row["study"], row["status"]) for row in listed] == [("trust", "finished")]
 
@@ -83,8 +84,13 @@ def test_coherent_from_the_command_line(wide_folder: Path, tmp_path: Path) -> No
     sets = ("--instructions", tmp_path / "l.txt", "--groundings", tmp_path / "s.txt", "--states", "3")
     done = howsure("trust", "coherent", "walls", "-m", f"hf:{wide_folder}", *sets, "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
-    for row in json.loads(done.stdout)["episodes"]:
-        assert row["trust"]["value"] is None or 0.0 <= row["trust"]["value"] <= 1.0
+    summary = json.loads(done.stdout)
+    assert summary["trust"]["value"] is None or 0.0 <= summary["trust"]["value"] <= 1.0
+    assert [figure["name"] for figure in summary["headline"]] == ["coherent trust T", "I(X;S)", "I(X;S,L)"]
+    assert all(figure["note"] and figure["low"] is None for figure in summary["headline"])
+    shown = howsure("trust", "coherent", "walls", "-m", f"hf:{wide_folder}", *sets, "--out", tmp_path / "run").stdout
+    assert "T = I(X;S) / I(X;S,L)" in shown
+    assert "2 instructions × 2 groundings can be arranged in 3 ways only" in shown
 
 
 @pytest.mark.parametrize(

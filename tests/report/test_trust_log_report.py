@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from howsure.report.trust_log import bootstrap_in_words, fieller_in_words, print_analysis, trust_sections
+from howsure.report.trust_log import (
+    ordering_in_words,
+    part_table,
+    print_analysis,
+    sureness_in_words,
+    trust_in_words,
+    trust_sections,
+)
 from howsure.studies.trust.logs import analyse
 
 HOSTILE = "\x1b[2Jroom [bold]one[/]"
 HEAD = "episode,action_probability,on_shortest_path,entropy_H_X,entropy_H_X_given_S,entropy_H_X_given_LS,trust_T\n"
 
 
-def write(path: Path, low: list[float], high: list[float], *, episodes: int = 4, n: int = 40, tail: str = "") -> Path:
+def write(path: Path, low: list[float], high: list[float], *, episodes: int = 6, n: int = 40, tail: str = "") -> Path:
     rng = np.random.default_rng(episodes)
     rows = rng.uniform(low, high, size=(n, 3)).tolist()
     lines = [
@@ -60,18 +67,17 @@ def test_an_analysis_fits_its_width_and_says_it_in_words(clear: dict[str, Any], 
         "mean of 40 complete rows (95% interval)",
         "H(X), given neither", "H(X|S), given grounding", "H(X|L,S), given instruction too",
         "ΔH_S = H(X) − H(X|S)", "ΔH_L,S = H(X) − H(X|L,S)",
-        f"{told['value']:.4f}",
-        f"{told['bootstrap']['low']:.4f} to {told['bootstrap']['high']:.4f} (95%, drawing 4 episodes)",
-        f"{told['fieller']['low']:.4f} to {told['fieller']['high']:.4f} (95%)",
+        f"{told['value']:.3f} (about {told['low']:.3f} to {told['high']:.3f}, over 6 episodes)",
         "H(X) ≥ H(X|S) ≥ H(X|L,S)", "in 0 to 1", "below 0", "above 1", "median",
-        "on a shortest path", "26 of 40, 65.0 %", "AUROC", "Brier",
+        "on a shortest path", "26 of 40, 65.0 %", "AUROC (on vs off the path)", "Brier", "a perfectly calibrated model",
         "rows: scored 40 of 43; 3 missing: 1 empty field, 1 too few fields, 1 unreadable",
         "H(X|L,S) missing: 1 empty field, 1 too few fields",
         "line 42: entropy_H_X 'x' is not a number",
-        "few to draw from",
+        "has no column action_confidence",
     ):  # fmt: skip
         assert words in shown, words
-    assert "not identified" not in tables.replace("not identified (", "")
+    for words in ("not identified", "bootstrap", "Fieller", "drawing"):
+        assert words not in shown, words
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -80,7 +86,7 @@ def test_what_is_not_identified_is_told_in_words(unclear: dict[str, Any], width:
     assert "\x1b" not in shown
     tables = shown[: shown.index("rows: scored")]
     assert max(map(len, tables.splitlines())) <= width
-    assert "not identified: the denominator is not clearly different from zero" in " ".join(tables.split())
+    assert "not identified: ΔH_L,S is not clearly above zero (" in " ".join(tables.split())
     assert "note: trust T is not identified: " in shown
     assert "and 7 more" in tables, "27 episodes, of which 20 are shown"
     assert "problem: " in shown
@@ -118,27 +124,52 @@ def test_nothing_complete_is_printed_as_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "low", "high", "words"),
+    ("entry", "words"),
     [
-        ("interval", 0.1, 0.25, "0.1000 to 0.2500 (95%)"),
-        ("complement", -0.5, 2.0, "up to -0.5000, and from 2.0000 on (95%)"),
-        ("ray", None, 2.0, "up to 2.0000 (95%)"),
-        ("ray", 0.5, None, "from 0.5000 on (95%)"),
-        ("line", None, None, "any number (95%)"),
-        ("empty", None, None, "no number: ΔH_L,S is 0 throughout (95%)"),
+        ({}, "0.250 (0.125 to 0.375, over 12 episodes)"),
+        ({"approximate": True}, "0.250 (about 0.125 to 0.375, over 12 episodes)"),
+        ({"low": None, "high": None}, "0.250 (the same in all of 12 episodes)"),
+        (
+            {"bounds": {"low": 0.2, "high": 0.3}},
+            "0.250 (0.125 to 0.375, over 12 episodes; between 0.200 and 0.300 whatever the unlisted tokens are)",
+        ),
+        ({"identified": False, "reason": "1 episode, and T takes at least 5"},
+         "not identified: 1 episode, and T takes at least 5"),
     ],
-)
-def test_every_shape_of_fiellers_set_has_its_words(
-    shape: str, low: float | None, high: float | None, words: str
-) -> None:
-    assert fieller_in_words({"shape": shape, "low": low, "high": high, "level": 0.95}) == words
-    assert fieller_in_words(None) == "—"
+)  # fmt: skip
+def test_trust_in_words(entry: dict[str, Any], words: str) -> None:
+    told = {"value": 0.25, "identified": True, "reason": None, "low": 0.125, "high": 0.375, "approximate": False}
+    assert trust_in_words(told | {"bounds": None, "different_episodes": 12} | entry) == words
 
 
-def test_what_the_bootstrap_drew() -> None:
-    ends = {"low": 0.1, "high": 0.2, "level": 0.95}
-    drawn = {"bootstrap": ends, "drawn": "step", "drawn_count": 1}
-    assert bootstrap_in_words(drawn) == "0.1000 to 0.2000 (95%, drawing 1 step)"
-    drawn |= {"drawn": "3 neighbouring steps", "drawn_count": 4000}
-    assert bootstrap_in_words(drawn).endswith("drawing 4,000 times 3 neighbouring steps)")
-    assert bootstrap_in_words({"bootstrap": None}) == "—"
+def test_an_ordering_that_is_no_figure_says_why() -> None:
+    entry = {"value": None, "count": 0, "of": 0, "reason": "X and X|S are the same prompt"}
+    assert ordering_in_words(entry) == "— (X and X|S are the same prompt)"
+
+
+def test_a_few_episodes_have_no_interval_and_no_trust_of_their_own(tmp_path: Path) -> None:
+    summary = analyse([write(tmp_path / "a.csv", [2, 1, 0], [3, 2.2, 1.5], episodes=3)]).summary
+    shown = printed(summary, 200)
+    assert "T over all steps          not identified: 3 episodes, and T takes at least 5" in shown
+    assert " to " not in shown[shown.index("entropy of the action") : shown.index("trust T =")]
+    assert "over too few episodes for an interval" in shown
+    assert "no interval: too few episodes" in shown
+    table = part_table("episode", summary["episodes"], 3)
+    assert [column.header for column in table.columns][-2:] == ["ΔH_S", "ΔH_L,S"], "one episode has no T"
+    files = part_table("file", summary["files"], 1)
+    assert files.columns[-1].header == "T"
+
+
+def test_steps_that_lost_are_left_out_of_the_shares(tmp_path: Path) -> None:
+    shown = printed(analyse([write(tmp_path / "a.csv", [1, 1.1, 1.3], [1.05, 1.2, 1.4], episodes=6)]).summary, 200)
+    assert "told everything, the model was less sure" in shown
+    assert "40 steps with ΔH_L,S below 0: less sure when told everything" in shown
+    assert "in 0 to 1               —" in shown
+
+
+def test_actions_all_on_the_path_cannot_be_ranked(clear: dict[str, Any]) -> None:
+    found = clear["sureness"]
+    alike = found | {"selective": found["selective"] | {"auroc": None}, "calibration": None}
+    rows = sureness_in_words(alike)
+    assert rows["AUROC (on vs off the path)"] == "— (all actions are on the path, or all off it)"
+    assert "confidence" not in rows

@@ -53,10 +53,15 @@ def text(page: str) -> str:
 def test_a_report_has_t_its_parts_and_every_state(tmp_path: Path) -> None:
     material(tmp_path / "run", state(0, 1.5), state(1, None), state(2, 1.75), state(3, 1.25))
     page = text(report_of([tmp_path / "run"]))
-    assert "T over all states 0.5" in page
-    assert "I(X;S) = H(X) − H(X|S) 0.500 bits" in page
-    assert "I(X;S,L) = H(X) − H(X|L,S) 1.000 bits" in page
-    assert "states with all pairs 3 states" in page
+    assert "T over all states 0.500" in page
+    assert "… from wording alone" in page
+    assert "19 of 20" in page
+    assert "I(X;S) = H(X) − H(X|S) 0.5000 bits" in page
+    assert "I(X;S,L) = H(X) − H(X|L,S) 1.0000 bits" in page
+    assert "states with all pairs 3 of 4" in page
+    assert "pairs 2 instructions × 2 groundings" in page
+    assert "ordering" not in page
+    assert "95 % interval" not in page, "the states lie on one walk"
     assert "1 state lacks an answer" in page
     assert "2 — — — —" in page, "the table of the plot"
     assert "H(X) neither known 2.000" in page

@@ -47,6 +47,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_trust(WORLD, Scorer(_far()), out=folder / "far", max_steps=3, episodes=5, frames=False, **common)
     lacking = Scorer(lambda condition, text: None if condition == "X|S" else on_paper(condition, text))
     run_trust(WORLD, lacking, out=folder / "lacking", max_steps=2, **common)
+    turned = {"X": "X|L,S", "X|S": "X|S", "X|L,S": "X"}
+    lost = Scorer(lambda condition, text: on_paper(turned[condition], text))
+    run_trust(WORLD, lost, out=folder / "lost", max_steps=2, frames=False, **common)
+    some = Scorer(_varied())
+    run_trust(WORLD, some, out=folder / "several", max_steps=3, episodes=6, act="sample", frames=False, **common)
     flat = Scorer(lambda condition, text: [math.log(0.25)] * 4)
     run_trust(WORLD, flat, out=folder / "flat", max_steps=1, frames=False, **common)
     listen = _listener()
@@ -56,6 +61,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     run_trust(WORLD, Writer(_say), out=folder / "verbalized", evidence="verbalized", max_steps=1, **common)
     return folder
+
+
+def _varied() -> Any:
+    """Entropies that differ a little from step to step, in order."""
+    asked = iter(range(1000))
+
+    def table(condition: str, _: str) -> list[float]:
+        more = 0.02 * (next(asked) % 7)
+        ahead = {"X": 0.3, "X|S": 0.6, "X|L,S": 0.8}[condition] + more
+        return [math.log(p) for p in (ahead, *[(1 - ahead) / 3] * 3)]
+
+    return table
 
 
 def _far() -> Any:
@@ -152,7 +169,9 @@ def step(*bits: float | None) -> dict[str, Any]:
 def test_t_is_worked_out_with_its_numbers() -> None:
     said = worked_out(step(2.0, 1.5, 1.0))
     assert said.endswith("= (2.0000 − 1.5000) / (2.0000 − 1.0000) = 0.5000 / 1.0000 = 0.5000.")
-    assert worked_out(step(1.0, 1.25, 1.5)).endswith("= −0.2500 / −0.5000 = 0.5000.")
+    assert worked_out(step(1.0, 1.25, 1.5)).endswith(
+        "= −0.2500 / −0.5000: told everything it was less sure, so T is no share."
+    )
     assert worked_out(step(1.0, 0.5, 1.0 - 2.0**-20)).endswith("= 0.5000 / 9.5e-07 = 524,288.0000.")
     assert worked_out(step(1.0, 0.5, 1.0)).endswith("which divides by zero.")
     assert worked_out(step(1.0, None, 0.5)) == ("T is missing, since it takes all three entropies. H(X|S): no json.")
@@ -164,8 +183,8 @@ def test_t_is_worked_out_with_its_numbers() -> None:
         (0.2, 0.4, "share of all that was gained"),
         (-0.1, 0.4, "below 0"),
         (0.5, 0.4, "above 1"),
-        (-0.1, -0.4, "ratio of losses"),
-        (0.1, -0.4, "T is below 0 and no share"),
+        (-0.1, -0.4, "there is no gain that T could be a share of"),
+        (0.1, -0.4, "there is no gain that T could be a share of"),
         (-1e-16, 0.4, "share of all that was gained"),
         (0.4 + 1e-15, 0.4, "share of all that was gained"),
         (0.1, 0.0, "not defined"),
@@ -184,38 +203,41 @@ def test_a_difference_in_words() -> None:
 # -- plots ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_report_explains_its_letters_and_gives_t_with_both_intervals(runs: Path) -> None:
+def test_a_report_explains_its_letters_and_gives_t_with_its_interval(runs: Path) -> None:
     made = material(runs / "far")
-    assert made.summary is not None
-    level = {"level": 0.95, "method": "on paper"}
-    made.summary = made.summary | {
-        "trust": {
-            "value": 0.25,
-            "identified": True,
-            "reason": None,
-            "bootstrap": {"low": 0.125, "high": 0.375, **level},
-            "fieller": {"shape": "complement", "low": -0.5, "high": 0.75, "level": 0.95},
-            "delta_h_s_bits": {"value": 0.1, "low": 0.05, "high": 0.15, **level},
-            "delta_h_ls_bits": {"value": 0.4, "low": 0.3, "high": 0.5, **level},
-            "steps": 14,
-            "drawn": "episode",
-            "drawn_count": 5,
-        }
-    }
     page = text(html([trust_overall.overall(made)]))
     assert "told S, what is known about the place (X|S); told L, the instruction, too (X|L,S)" in page
-    assert "On average over 14 complete steps: Told what is known about the place, the model became surer by" in page
-    assert "T over all steps 0.2500" in page
-    assert "by bootstrap 0.1250 to 0.3750 (95%, drawing 5 episodes)" in page
-    assert "by Fieller up to -0.5000, and from 0.7500 on (95%)" in page
-    assert "steps with H(X) ≥ H(X|S) ≥ H(X|L,S) 9 of 14, 64.3 %" in page
+    assert "T is not identified: 5 episodes, of which 1 is different, and T takes at least 5 different ones." in page
+    assert "T over all steps not identified: 5 episodes, of which 1 is different" in page
+    page = text(html([trust_overall.overall(material(runs / "several"))]))
+    assert "On average over 18 complete steps: Told what is known about the place, the model became surer by" in page
+    assert re.search(r"T over all steps 0\.\d{3} \(about 0\.\d{3} to 0\.\d{3}, over 6 episodes\)", page)
+    assert "T is the share of all that was gained which came from knowledge alone." in page
+    assert "different episodes 6" in page
+    assert "steps with H(X) ≥ H(X|S) ≥ H(X|L,S) 18 of 18, 100.0 % (about" in page
+    assert "Fieller" not in page
+    assert "bootstrap" not in page
 
 
 def test_t_that_is_not_identified_has_no_number_and_no_meaning(runs: Path) -> None:
     page = text(html([trust_overall.overall(material(runs / "flat"))]))
-    assert "T over all steps not identified: there is one complete step only" in page
+    assert "T over all steps not identified: 1 episode, and T takes at least 5" in page
     assert "T is the share" not in page
     assert "T is above" not in page
+    assert "95 % interval" not in page, "one episode has none"
+
+
+def test_a_step_that_lost_has_no_t(runs: Path) -> None:
+    """Told everything the model was less sure: neither the table nor the plot shows a share of that."""
+    made = material(runs / "lost")
+    row = made.table.row(0)
+    assert row["trust"] is None
+    assert row["missing"] == "T: less sure when told everything"
+    page = text(html(trust_plots.by_step(made)))
+    assert "No step of episode 1 has a T" in page
+    assert "told everything it was less sure, so T is no share" in text(html([trust_replay.replay(made)]))
+    page = text(html([trust_overall.overall(made)]))
+    assert "left out 2 steps with ΔH_L,S below 0" in page
 
 
 def test_t_beyond_the_axis_is_marked_and_stays_in_the_table(runs: Path) -> None:
@@ -287,7 +309,10 @@ def test_a_run_in_progress_gives_what_its_rows_allow(runs: Path, tmp_path: Path)
 def test_sureness_is_drawn_where_the_summary_has_it(runs: Path) -> None:
     page = html(trust.sections(material(runs / "scored")))
     assert "Is it as sure as it is right?" in page
-    assert "What if it kept silent when unsure?" in page
+    assert "ECE, 15 equal-width bins" in page
+    assert "a perfectly calibrated model with these confidences" in page
+    assert "AUROC (on vs off the path)" in page
+    assert "Risk–coverage: abstaining when unsure" in page
 
 
 # -- the replay -------------------------------------------------------------------------------------------------------

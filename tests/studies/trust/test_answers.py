@@ -105,6 +105,7 @@ def test_one_token_by_hand() -> None:
     assert found.first_nats == pytest.approx(bucket, abs=1e-12)
     assert found.low_nats == pytest.approx(known + 2 * entropy(0.04) + entropy(0.02), abs=1e-12)
     assert found.high_nats == pytest.approx(known + 0.1 * math.log(100 / 0.1), abs=1e-12)
+    assert found.unlisted == pytest.approx(0.1, abs=1e-12)
     assert found.mean_nats == found.weighted_nats == found.decision_nats == found.first_nats
     assert (found.exact_nats, found.decision_exact_nats) == (1.75, 1.75)
     assert found.path_probability == pytest.approx(0.5, abs=1e-15)

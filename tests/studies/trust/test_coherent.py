@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import numpy as np
 import pytest
 
 from howsure.errors import InputError, RunMismatch
-from howsure.studies.trust.coherent import coherent
+from howsure.measures import coherent_null, coherent_trust, nats_to_bits
+from howsure.runs import Sample
+from howsure.studies.trust.coherent import Asking, coherent, judge
 from scripted import Scorer, Writer, action_json, verbalized_json
 
 pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
@@ -58,6 +62,19 @@ def test_on_paper(tmp_path: Path, sets: dict[str, Path]) -> None:
         assert sample.result["entropy_H_X_given_LS"] == pytest.approx(0.0, abs=1e-12)
         assert sample.result["trust_T"] == pytest.approx((whole - 0.5) / whole, abs=1e-12)
     assert found.summary["trust"]["value"] == pytest.approx((whole - 0.5) / whole, abs=1e-9)
+    # Of the four pairs one goes down. Wherever it is put, one column has it, so that T is the same in all orders.
+    null = found.summary["trust"]["null"]
+    assert (null["mean"], null["high"]) == pytest.approx(((whole - 0.5) / whole,) * 2, abs=1e-9)
+    assert (null["share_at_least"], null["arrangements"]) == (1.0, 24)
+    figures = {figure["name"]: figure for figure in found.summary["headline"]}
+    value = (whole - 0.5) / whole
+    assert figures["coherent trust T"]["note"] == (
+        f"of these 3 states; no more than wording noise: wording alone gives {value:.3f} on average, {value:.3f} or "
+        "less in 19 of 20"
+    )
+    assert all(figure["low"] is None for figure in figures.values()), "one walk has no interval"
+    assert figures["I(X;S,L)"]["value"] == pytest.approx(whole, abs=1e-9)
+    assert not any("ordering" in name for name in figures), "it holds by itself"
     assert len({(s.result["agent_x"], s.result["agent_y"]) for s in found.samples}) == 3, "along the shortest way"
 
 
@@ -85,6 +102,8 @@ def test_a_joint_that_tells_nothing_has_no_trust(tmp_path: Path, sets: dict[str,
     found = coherent("walls", model, out=tmp_path / "run", states=2, **sets)
     assert [sample.result["trust_T"] for sample in found.samples] == [None, None]
     assert found.summary["trust"]["value"] is None
+    assert found.summary["trust"]["null"] is None
+    assert found.summary["headline"][0]["note"].startswith("not identified: I(X;S,L) of 0 bits is below the floor")
 
 
 def test_fewer_states_than_asked_for_are_told(tmp_path: Path, sets: dict[str, Path]) -> None:
@@ -110,7 +129,88 @@ def test_a_pair_without_a_distribution_is_missing(tmp_path: Path, sets: dict[str
     assert [sample.reason for sample in found.samples] == ["too_long", "too_long"]
     assert "2 of 4 pairs" in (found.samples[0].detail or "")
     assert found.summary["trust"]["value"] is None
+    assert found.summary["trust"]["reason"] == "no state has an answer for every pair"
     assert found.summary["coverage"]["text"] == "scored 0 of 2; 2 missing: 2 too long"
+
+
+# -- the summary of states, on tables written here --------------------------------------------------------------------
+
+
+def judged(tables: list[Any], seed: int = 0) -> dict[str, Any]:
+    """The summary of states with these p[l, s, x], and of one that has no answer for some pair."""
+    told, known = np.array(tables[0]).shape[:2]
+    samples = []
+    for i, table in enumerate(tables):
+        one = coherent_trust(table)
+        result = {
+            "p": np.array(table).tolist(),
+            "entropy_H_X": nats_to_bits(one.h_x_nats),
+            "entropy_H_X_given_S": nats_to_bits(one.h_x_given_s_nats),
+            "entropy_H_X_given_LS": nats_to_bits(one.h_x_given_ls_nats),
+            "information_S_bits": nats_to_bits(one.information_s_nats),
+            "information_LS_bits": nats_to_bits(one.information_sl_nats),
+        }
+        samples.append(Sample(f"state-{i}", i, result, {}))
+    samples.append(Sample("state-x", len(tables), {}, {}, reason="too_long"))
+    asking = Asking([f"l{i}" for i in range(told)], [[f"s{i}"] for i in range(known)], len(samples))
+    return judge(samples, asking, seed=seed)
+
+
+def noise(states: int, told: int, known: int, seed: int) -> list[Any]:
+    """Every prompt has an answer of its own, whatever it says: nothing but its wording counts."""
+    shares = np.random.default_rng(seed).dirichlet(np.ones(4), size=(told, known))
+    return [shares for _ in range(states)]
+
+
+def test_wording_noise_is_told_from_grounding() -> None:
+    """2 × 8 prompts that differ by their wording alone: T is about .47, and no more than noise."""
+    found = judged(noise(3, 2, 8, seed=1))
+    null = found["trust"]["null"]
+    assert null["mean"] == pytest.approx(7 / 15, abs=0.02)
+    assert found["trust"]["value"] < null["high"]
+    assert "no more than wording noise" in found["headline"][0]["note"]
+    clear = np.zeros((2, 8, 4))
+    for s in range(8):
+        clear[:, s, s % 4] = 1.0
+    found = judged([0.9 * clear + 0.1 * table for table in noise(3, 2, 8, seed=2)])
+    assert found["trust"]["value"] > 0.9 > found["trust"]["null"]["high"]
+    note = found["headline"][0]["note"]
+    assert note.startswith("of these 3 states; wording alone gives 0.5")
+    assert "noise" not in note
+    assert found["states"] == {"count": 3, "of": 4}
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_trust_over_states_is_the_ratio_of_their_summed_informations() -> None:
+    first, second = noise(1, 3, 3, seed=3)[0], noise(1, 3, 3, seed=4)[0]
+    parts = [coherent_trust(table) for table in (first, second)]
+    ratio = sum(one.information_s_nats for one in parts) / sum(one.information_sl_nats for one in parts)
+    found = judged([first, second])
+    assert found["trust"]["value"] == pytest.approx(ratio, rel=1e-12)
+    null = coherent_null([first, second], seed=0)
+    assert null is not None
+    assert found["trust"]["null"] == dataclasses.asdict(null)
+
+
+def test_an_information_too_small_to_have_shares() -> None:
+    even = np.full((2, 4, 2), 0.5)
+    even[0, 0] = [0.51, 0.49]
+    found = judged([even])
+    assert found["trust"]["value"] is None
+    assert "is below the floor of 0.01 bits: too small to have shares" in found["headline"][0]["note"]
+    assert 0 < found["headline"][2]["value"] < 0.01
+
+
+def test_so_few_pairs_that_no_trust_could_stand_out() -> None:
+    """Two by two can be arranged in three ways: the rarest of them comes up in a third of all cases."""
+    table = np.zeros((2, 2, 2))
+    table[:, 0, 0] = table[:, 1, 1] = 1.0
+    found = judged([table])
+    assert found["trust"]["value"] == 1.0
+    assert found["trust"]["null"]["share_at_least"] == pytest.approx(1 / 3)
+    assert "no more than wording noise" in found["headline"][0]["note"]
+    assert any("can be arranged in 3 ways only" in note for note in found["notes"])
+    assert not any("ways only" in note for note in judged(noise(1, 2, 4, seed=0))["notes"])
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ def test_the_documented_lines(tmp_path: Path) -> None:
     assert summary["ordering"]["both"]["count"] == 2
     assert summary["per_step"]["in_0_1"]["count"] == 2
     assert summary["per_step"]["median"] == pytest.approx((0.26026 + 0.27738) / 2, abs=1e-5)
-    assert summary["trust"]["value"] == pytest.approx((0.4691 + 0.4691) / (1.8024 + 1.6913))
+    assert summary["trust"]["value"] is None, "one episode identifies nothing"
+    assert summary["trust"]["delta_h_s_bits"]["value"] == pytest.approx((0.4691 + 0.4691) / 2)
+    assert summary["trust"]["delta_h_ls_bits"]["value"] == pytest.approx((1.8024 + 1.6913) / 2)
     assert summary["recorded"] == {"rows": 2, "compared": 2, "differing": 1, "without_entropies": 0}
     assert any(
         "1 of 2 recorded trust_T differ" in note and "line 3 (0.2789 recorded, 0.2774 computed)" in note
@@ -150,11 +152,17 @@ def test_files_have_episodes_of_their_own(tmp_path: Path) -> None:
     assert [entry["episode"] for entry in summary["episodes"]] == [
         str(one), str(two), f"{again}, 1", f"{again}, 2",
     ]  # fmt: skip
-    assert summary["trust"]["drawn"] == "episode"
+    assert summary["trust"]["different_episodes"] == 4
     assert [(entry["file"], entry["rows"]) for entry in summary["files"]] == [
         (str(one), 12), (str(two), 12), (str(again), 24),
     ]  # fmt: skip
-    assert summary["files"][0]["trust"]["value"] == pytest.approx(summary["trust"]["value"])
+    assert [entry["trust"]["reason"] for entry in summary["files"]] == [
+        "1 episode, and T takes at least 5", "1 episode, and T takes at least 5", "2 episodes, and T takes at least 5",
+    ]  # fmt: skip
+    many = write(tmp_path / "many.csv", table(*GOOD * 5))
+    summary = analyse([one, many]).summary
+    assert summary["trust"]["value"] == pytest.approx(summary["files"][1]["trust"]["value"])
+    assert summary["files"][0]["trust"]["value"] is None
 
 
 def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:

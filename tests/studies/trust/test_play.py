@@ -14,7 +14,7 @@ import pytest
 
 import howsure
 from howsure.errors import InputError, MissingCapability, RunDamaged, RunMismatch
-from howsure.evidence import TokenLogprobs
+from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models.contract import Message
 from howsure.studies.trust import Told, prepare, trust
 from howsure.studies.trust.logs import analyse
@@ -48,7 +48,8 @@ def table(condition: str, _: str) -> list[float]:
 
 def test_entropies_and_trust_of_a_run_on_paper(tmp_path: Path, grounding: Path) -> None:
     model = Scorer(table)
-    found = trust("MiniGrid-Empty-8x8-v0", model, grounding=grounding, out=tmp_path / "run", max_steps=5)
+    options: dict[str, Any] = {"grounding": grounding, "max_steps": 5}
+    found = trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", **options)
     told = -(0.125 * math.log2(0.125) + 0.875 * math.log2(0.875))
     assert len(found.samples) == 5
     for sample in found.samples:
@@ -59,9 +60,16 @@ def test_entropies_and_trust_of_a_run_on_paper(tmp_path: Path, grounding: Path) 
         assert sample.result["trust"] == pytest.approx(1.0 / (2.0 - told), abs=1e-12)
         assert sample.result["action"] == "down"
         assert sample.result["action_probability"] == pytest.approx(0.875, abs=1e-12)
-    assert found.summary["trust"]["value"] == pytest.approx(1.0 / (2.0 - told), abs=1e-9)
+        assert sample.result["action_confidence"] == pytest.approx(0.875, abs=1e-12), "right is as good, and unlikely"
+    assert found.summary["trust"]["value"] is None
+    assert found.summary["trust"]["reason"] == "1 episode, and T takes at least 5"
+    assert any("--episodes 10 --act sample gives some" in note for note in found.summary["notes"])
     assert found.summary["trust"]["delta_h_s_bits"]["value"] == pytest.approx(1.0, abs=1e-9)
+    assert found.summary["trust"]["delta_h_ls_bits"]["value"] == pytest.approx(2.0 - told, abs=1e-9)
     assert all(len(batch) == 3 for batch in model.batches), "the three conditions in one batch"
+    several = trust("MiniGrid-Empty-8x8-v0", Scorer(table), act="sample", episodes=6, out=tmp_path / "six", **options)
+    assert several.summary["trust"]["value"] == pytest.approx(1.0 / (2.0 - told), abs=1e-9)
+    assert several.summary["trust"]["different_episodes"] == 6
     # From (1, 1) five times down: the room ends at (1, 6), which is on a shortest path all along.
     assert [sample.result["on_shortest_path"] for sample in found.samples] == [True] * 5
     assert [(s.result["agent_x"], s.result["agent_y"]) for s in found.samples] == [(1, y) for y in range(1, 6)]
@@ -71,8 +79,13 @@ def test_without_grounding_the_same_prompt_is_scored_once(tmp_path: Path) -> Non
     model = Scorer(table)
     found = trust("MiniGrid-Empty-8x8-v0", model, out=tmp_path / "run", max_steps=2)
     assert [len(batch) for batch in model.batches] == [2, 2]
-    assert found.summary["trust"]["value"] in (None, 0.0)
+    assert found.summary["trust"]["why"] == "no_grounding"
     assert any("no step has any grounding" in note for note in found.summary["notes"])
+    order = found.summary["headline"][-1]
+    assert (order["name"], order["value"], order["note"]) == ("ordering holds", None, "X and X|S are the same prompt")
+    assert found.summary["ordering"]["h_x_given_s_at_least_h_x_given_ls"]["of"] == 2
+    log = analyse([tmp_path / "run" / "steps.csv"]).summary
+    assert (log["ordering"], log["trust"]) == (found.summary["ordering"], found.summary["trust"])
 
 
 def test_a_condition_that_failed_is_missing_and_the_step_goes_on(tmp_path: Path, grounding: Path) -> None:
@@ -356,8 +369,59 @@ def test_logprobs_columns(tmp_path: Path, grounding: Path) -> None:
     # 0.8 and 0.1 are known; the 0.1 that is left is spread over the other 1,000 tokens.
     high = -(0.8 * math.log2(0.8) + 0.1 * math.log2(0.1)) + 0.1 * math.log2(1000 / 0.1)
     assert float(bounded["entropy_high_H_X"]) == pytest.approx(high, abs=1e-12)
+    assert float(bounded["unlisted_H_X"]) == float(rows[0]["unlisted_H_X"]) == pytest.approx(0.1, abs=1e-12)
     assert list(rows[0])[:4] == ["step", "timestamp", "agent_x", "agent_y"]
     assert list(rows[0])[-4:] == ["entropy_H_X", "entropy_H_X_given_S", "entropy_H_X_given_LS", "trust_T"]
+
+
+def test_trust_from_logprobs_has_the_bounds_of_its_entropies(tmp_path: Path, grounding: Path) -> None:
+    """What the alternatives leave over may be any tokens: a little moves T, much could turn it around."""
+
+    def run(out: str, unlisted: float, **more: Any) -> dict[str, Any]:
+        model = Certain(unlisted)
+        found = trust(
+            "home", model, evidence="logprobs", view="text", grounding=grounding, max_steps=2, episodes=6, act="sample",
+            out=tmp_path / out, **more,
+        )  # fmt: skip
+        log = analyse([tmp_path / out / "steps.csv"]).summary
+        for part in ("trust", "ordering", "sureness"):
+            assert log[part] == found.summary[part], part
+        return found.summary
+
+    narrow, given = run("narrow", 0.001), run("given", 0.001, vocab_size=50_000)
+    for summary in (narrow, given):
+        told = summary["trust"]
+        assert told["bounds"]["low"] < told["value"] < told["bounds"]["high"]
+        assert f"between {told['bounds']['low']:.3f} and" in summary["headline"][0]["note"]
+    assert given["trust"]["bounds"]["high"] < narrow["trust"]["bounds"]["high"], "2^20 tokens where none are given"
+    wide = run("wide", 0.09)["trust"]
+    assert (wide["value"], wide["why"]) == (None, "unlisted_tokens")
+
+
+class Certain(Writer):
+    """Sure of its action in X|L,S, half sure in X|S, open in X; of each a part lies outside of the alternatives."""
+
+    def __init__(self, unlisted: float) -> None:
+        super().__init__(lambda messages, number: action_json("down"))
+        self.unlisted = unlisted
+
+    def generate(self, conversations: Any, **options: Any) -> list[Any]:
+        found = super().generate(conversations, **options)
+        shares = {"X": [0.25] * 4, "X|S": [0.5, 0.5], "X|L,S": [0.9, 0.1]}
+        return [
+            msgspec.structs.replace(answer, logprobs=self._alternatives(answer.logprobs, shares[condition_of(asked)]))
+            for answer, asked in zip(found, conversations, strict=True)
+        ]
+
+    def _alternatives(self, evidence: TokenLogprobs, shares: list[float]) -> TokenLogprobs:
+        names = ("down", "up", "left", "right")
+        known = [math.log(share * (1 - self.unlisted)) for share in shares]
+        rows = [list(zip(names, known, strict=False)) if one == "down" else [(one, 0.0)] for one in evidence.tokens]
+        logprobs = np.array([known[0] if one == "down" else 0.0 for one in evidence.tokens])
+        return TokenLogprobs(
+            tokens=evidence.tokens, logprobs=logprobs, token_bytes=evidence.token_bytes,
+            top=TopAlternatives.from_rows(rows),
+        )  # fmt: skip
 
 
 def test_what_cannot_be_asked_is_refused_before_any_work(tmp_path: Path) -> None:
@@ -696,13 +760,14 @@ def test_episodes_differ_by_seed_and_copies_are_known(tmp_path: Path) -> None:
     """Equal episodes are told as copies in the run and in its log alike; drawn actions make them different."""
     found = trust("home", Scorer(table), out=tmp_path / "a", max_steps=3, episodes=3)
     assert [sample.result["first_episode"] for sample in found.samples] == [1] * 9
-    assert found.summary["trust"]["drawn"] == "different step"
+    assert found.summary["trust"]["different_episodes"] == 1
+    assert found.summary["trust"]["reason"].startswith("3 episodes, of which 1 is different")
     assert any("2 of 3 episodes asked word for word" in note for note in found.summary["notes"])
     log = analyse([tmp_path / "a" / "steps.csv"]).summary
     for part in ("trust", "mean_entropy_bits", "sureness", "episodes"):
         assert log[part] == found.summary[part], part
     drawn = trust("home", Scorer(table), out=tmp_path / "b", max_steps=6, episodes=3, act="sample")
-    assert drawn.summary["trust"]["drawn"] == "episode"
+    assert drawn.summary["trust"]["different_episodes"] == 3
     first = {s.result["step"]: s.result["action"] for s in drawn.samples if s.result["episode"] == 1}
     assert any(s.result["action"] != first[s.result["step"]] for s in drawn.samples)
     another = trust("home", Scorer(table), out=tmp_path / "c", max_steps=6, act="sample", seed=1)
