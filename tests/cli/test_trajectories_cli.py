@@ -161,7 +161,7 @@ def test_interventions_and_their_curve(tmp_path: Path) -> None:
     assert "pays above a failure rate of 10.0 % among the runs acted on, its cost aside; above 30.0 %" in done.stdout
     rows = [line.split() for line in done.stdout.splitlines() if " random " in line]
     assert len(rows) == 2
-    assert "failures avoided less runs spoiled, expected" in plot.read_text()
+    assert "net failures avoided, expected" in plot.read_text()
     assert "$confirm␁$" in plot.read_text()
 
 

@@ -103,7 +103,7 @@ def plot_interventions(groups: Sequence[dict[str, Any]], path: Path) -> None:
             for row in (row for row in rows if (row["policy"], row["when"]) == (name, "alarm")):
                 axes.scatter(row["interventions"], row["net_avoided"], s=36, color=colour, zorder=3)
         axes.set_xlabel("interventions (thin: as many at random; dot: at the fitted thresholds)")
-        axes.set_ylabel("failures avoided less runs spoiled, expected" if spoils else "failures avoided, expected")
+        axes.set_ylabel("net failures avoided, expected" if spoils else "failures avoided, expected")
         if not spoils:
             axes.set_ylim(bottom=0)
         axes.legend(loc="best", fontsize=9)

@@ -349,7 +349,7 @@ def _why_untried(found: dict[str, Any]) -> str:
 def _beside(name: str, kind: str, marks: dict[str, Any]) -> str:
     line = (
         f"{name} and {shortened(kind.replace('_', ' '), NAME_CHARACTERS)}s: an alarm in {marks['alarmed']} of "
-        f"{counted(marks['runs_with_mark'], 'run')} that have one, "
+        f"{counted(marks['runs_with_mark'], 'run')} with one, "
         f"{marks['alarm_at_or_before_first_mark']} of them not after it"
     )
     near = marks["near"]

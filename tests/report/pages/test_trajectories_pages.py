@@ -279,7 +279,7 @@ def test_interventions_are_drawn_with_the_policies_names_made_safe(judged: Mater
     assert re.fullmatch(r"2\.4 \([0-9.]+ to [0-9.]+\)", spoiled[1]), "a fifth of twelve"
     said = text_of(markup)
     assert "ask: acting in time pays at every failure rate among the runs acted on, its cost aside; above 4.0 %" in said
-    assert "failures avoided less runs spoiled, expected" in said
+    assert "Failures avoided less runs spoiled, along all thresholds" in said
     assert "<img" not in markup
     assert "\x1b" not in markup
     assert markup.count('class="line s0"') == 2, "the curve and the legend"

@@ -191,7 +191,7 @@ def _policy_lines(found: dict[str, Any]) -> list[str]:
 def _saved(found: dict[str, Any]) -> Element:
     """The curves are of what is left when the runs that stepping in spoils are taken off."""
     spoils = any(policy["spoil"] > 0 for policy in found["policies"])
-    axis = Axis("failures avoided less runs spoiled, expected") if spoils else Axis("failures avoided, expected", 0)
+    axis = Axis("net failures avoided, expected") if spoils else Axis("failures avoided, expected", 0)
     chart = Chart("What stepping in would save", Axis("interventions", 0), axis)
     rows: list[tuple[Any, ...]] = []
     drawn = list(found["curves"].items())[:MOST_SERIES]
@@ -210,10 +210,11 @@ def _saved(found: dict[str, Any]) -> Element:
         if left_out > 0
         else ""
     )
+    net_of = "Failures avoided less runs spoiled, along" if spoils else "Along"
     return chart.figure(
-        "Along all thresholds, from the highest (few alarms) to the lowest (one in every run). The mark is where the "
-        "thresholds of this run lie; thin: as many interventions at random turns of random runs. The gain is what lies "
-        f"above the thin line.{more}",
+        f"{net_of} all thresholds, from the highest (few alarms) to the lowest (one in every run). The mark is where "
+        "the thresholds of this run lie; thin: as many interventions at random turns of random runs. The gain is what "
+        f"lies above the thin line.{more}",
         ["policy", "interventions", "failures avoided, net", "at random"],
         rows,
     )
