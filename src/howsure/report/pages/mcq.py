@@ -164,7 +164,7 @@ def _by_group(summary: dict[str, Any]) -> Section:
         for e in summary["groups"]
     ]
     chance = summary["accuracy_by_chance"]
-    some = " Intervals over fewer than 10 questions are approximate, and over fewer than 5 there are none."
+    some = " Intervals over fewer than 10 independent questions are approximate, and over fewer than 5 there are none."
     few = any(entry.get("approximate") or entry["low"] is None for entry in summary["groups"])
     figure = dots(
         "Accuracy by group",
