@@ -115,7 +115,9 @@ def test_what_a_study_writes_is_what_was_declared(name: str, runs: Path) -> None
     study = name.partition("/")[0]
     further = set(found.schema.names) - set(COMMON_COLUMNS) - set(promised(study))
     assert study == "trust" or not further
-    assert all(re.match(r"result\.conditions\.[^.]+\.\w+_bits|.*located|.*unlisted|evidence\.answers", one) for one in further)
+    assert all(
+        re.match(r"result\.conditions\.[^.]+\.\w+_bits|.*located|.*unlisted|evidence\.answers", one) for one in further
+    )
     assert json.loads(found.schema.metadata[b"howsure.json_text"]) == {}
     samples = howsure.Run(folder).samples()
     assert found["id"].to_pylist() == [sample["id"] for sample in samples]

@@ -14,6 +14,7 @@ from howsure.report.tables import cut_to_fit, plain_table, print_summary
 from howsure.report.text import counted, printable, quoted, shortened
 from howsure.report.trust_log import coherent_table, trust_in_words, trust_sections
 from howsure.runs import Run, Sample
+from howsure.studies.trust.ratio import why_no_share
 
 SHOWN_TOKENS = 4
 SHOWN_CHARACTERS = 300
@@ -103,11 +104,10 @@ def _judged(result: dict[str, Any]) -> str:
 
 
 def _trust(result: dict[str, Any]) -> str:
-    """T of the step, which is a share only where something was gained."""
+    """T of the step, where it is a share of something that was gained."""
     bare, _, told = (found["entropy_bits"] for found in result["conditions"].values())
-    if result["trust"] is None or bare >= told:
-        return _bits(result["trust"])
-    return "— (told everything, it was less sure)"
+    why = why_no_share(bare, told)
+    return _bits(result["trust"]) if why is None else f"— ({why})"
 
 
 def _bits(value: float | None) -> str:

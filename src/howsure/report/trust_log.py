@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from howsure.measures import LEAST_GAIN_BITS
 from howsure.report.mcq import auroc_in_words, confidence_in_words, ece_in_words
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table
 from howsure.report.text import (
@@ -147,8 +148,8 @@ def steps_in_words(steps: dict[str, Any]) -> dict[str, str]:
     }
     if steps["lost"]:
         found["  left out"] = f"{counted(steps['lost'], 'step')} with ΔH_L,S below 0: less sure when told everything"
-    if steps["zero_denominator"]:
-        found["  not defined"] = f"{counted(steps['zero_denominator'], 'step')} with ΔH_L,S = 0"
+    if steps["too_small"]:
+        found["  too small"] = f"{counted(steps['too_small'], 'step')} with ΔH_L,S from 0 to {LEAST_GAIN_BITS} bits"
     return found
 
 

@@ -85,7 +85,7 @@ def _far() -> Any:
         if condition == "X|S" and step == 1:
             return None
         if condition == "X|L,S" and step % 3 == 2:
-            return [math.log(p) for p in (0.26, 0.26, 0.24, 0.24)]
+            return [math.log(p) for p in (0.28, 0.28, 0.22, 0.22)]
         return on_paper(condition, "")
 
     return table
@@ -140,7 +140,7 @@ def test_what_is_missing_says_which_and_why(runs: Path) -> None:
     assert row["h_x_given_s"] is None
     assert row["trust"] is None
     assert row["missing"] == "H(X|S): too long"
-    assert material(runs / "flat").table.row(0)["missing"] == "T: H(X) equals H(X|L,S)"
+    assert material(runs / "flat").table.row(0)["missing"] == "T: ΔH_L,S is below 0.01 bits"
 
 
 def test_every_row_fits_its_columns(runs: Path) -> None:
@@ -172,7 +172,9 @@ def test_t_is_worked_out_with_its_numbers() -> None:
     assert worked_out(step(1.0, 1.25, 1.5)).endswith(
         "= −0.2500 / −0.5000: told everything it was less sure, so T is no share."
     )
-    assert worked_out(step(1.0, 0.5, 1.0 - 2.0**-20)).endswith("= 0.5000 / 9.5e-07 = 524,288.0000.")
+    assert worked_out(step(1.0, 0.5, 1.0 - 2.0**-20)).endswith(
+        "= 0.5000 / 9.5e-07: less than 0.01 bits have no shares."
+    )
     assert worked_out(step(1.0, 0.5, 1.0)).endswith("which divides by zero.")
     assert worked_out(step(1.0, None, 0.5)) == ("T is missing, since it takes all three entropies. H(X|S): no json.")
 
@@ -188,6 +190,7 @@ def test_t_is_worked_out_with_its_numbers() -> None:
         (-1e-16, 0.4, "share of all that was gained"),
         (0.4 + 1e-15, 0.4, "share of all that was gained"),
         (0.1, 0.0, "not defined"),
+        (0.1, 0.001, "too little for T to be a share of it"),
     ],
 )
 def test_what_t_means_depends_on_the_signs(by_known: float, by_all: float, said: str) -> None:

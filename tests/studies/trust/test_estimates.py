@@ -68,7 +68,7 @@ def test_five_steps_by_hand() -> None:
     assert ordering["h_x_given_s_at_least_h_x_given_ls"]["count"] == 2
     assert ordering["both"]["of"] == 4
     steps = found["per_step"]
-    assert (steps["gained"], steps["lost"], steps["zero_denominator"]) == (3, 0, 1)
+    assert (steps["gained"], steps["lost"], steps["too_small"]) == (3, 0, 1)
     assert [steps[name]["count"] for name in ("in_0_1", "below_0", "above_1")] == [1, 1, 1]
     assert steps["median"] == pytest.approx(2 / 3)
     assert found["trust"]["delta_h_s_bits"]["value"] == pytest.approx(2.5 / 4)
@@ -94,8 +94,8 @@ def test_there_is_no_mean_of_ratios() -> None:
 
 def test_a_step_that_lost_has_no_share_of_a_gain() -> None:
     """ΔH_S = −0.1 of ΔH_L,S = −0.3: as a ratio a third, and no third of anything gained."""
-    found = summarise([step("a", 1.0, 1.1, 1.3), step("a", 2.0, 1.0, 0.0)], seed=0)["per_step"]
-    assert (found["gained"], found["lost"], found["median"]) == (1, 1, 0.5)
+    found = summarise([step("a", 1.0, 1.1, 1.3), step("a", 2.0, 1.0, 0.0), step("a", 2, 1, 1.995)], seed=0)["per_step"]
+    assert (found["gained"], found["lost"], found["too_small"], found["median"]) == (1, 1, 1, 0.5)
     assert (found["in_0_1"]["count"], found["in_0_1"]["of"]) == (1, 1)
 
 
@@ -210,7 +210,7 @@ def test_fewer_than_five_episodes_identify_nothing_and_have_no_interval(episodes
     assert all(one["low"] is None and one["high"] is None for one in doubts)
     for figure in found["headline"][1:]:
         assert figure["value"] is not None
-        assert figure["note"].startswith(f"no interval: {episodes} different episode")
+        assert figure["note"].startswith(f"no interval: {noun}, and it takes at least 5")
     assert any("hang together" in note for note in found["notes"])
 
 
@@ -404,7 +404,7 @@ def test_any_steps_give_a_summary_without_nan_whose_counts_add_up(rows: list[tup
     json.dumps(found, allow_nan=False)
     assert found["rows"]["count"] + sum(found["missing"]["rows"].values()) == found["rows"]["of"] == len(rows)
     steps = found["per_step"]
-    assert steps["gained"] + steps["lost"] + steps["zero_denominator"] == found["rows"]["count"]
+    assert steps["gained"] + steps["lost"] + steps["too_small"] == found["rows"]["count"]
     assert sum(steps[name]["count"] for name in ("in_0_1", "below_0", "above_1")) == steps["gained"]
     assert sum(entry["complete"] for entry in found["episodes"]) == found["rows"]["count"]
     told_trust = found["trust"]

@@ -106,7 +106,7 @@ def _trusts(material: Material, episode: int, rows: Sequence[int], said: str, cu
     low, high = TRUST_AXIS
     if all(value is None for value in _picked(material.table, "trust", rows)):
         return h.p(class_="quiet")[
-            f"No step of episode {episode} has a T: it takes all three entropies, and the last below the first."
+            f"No step of episode {episode} has a T: it takes all three entropies, and the last clearly below the first."
         ]
     steps, values = _picked(material.table, "step", rows), _picked(material.table, "trust", rows)
     chart = Chart(f"Episode {episode}: trust T", Axis("step", whole=True), Axis("T", low, high))

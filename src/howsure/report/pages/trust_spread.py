@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import htpy as h
 from htpy import Element, Node
 
+from howsure.measures import LEAST_GAIN_BITS
 from howsure.measures.trust import DENOMINATOR_FLOOR
 from howsure.report.pages.chart import px
 from howsure.report.pages.parts import number, words
 from howsure.report.pages.tokens import percent
+from howsure.studies.trust.ratio import why_no_share
 
 BAR_PX = 60.0
 SMALL_BITS = 0.001
@@ -56,13 +58,14 @@ def entropies(result: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def share_of_gain(result: Mapping[str, Any]) -> float | None:
-    """T of the step; None where told everything the model was less sure, for it is no share of a loss."""
-    bits = entropies(result)
-    none, told = bits["X"], bits[ACTING]
-    if none is None or told is None or none <= told:
-        return None
-    found: float | None = result.get("trust")
+    """T of the step; None unless the model gained enough, told everything, for it to have shares."""
+    found: float | None = result.get("trust") if _why_no_share(result) is None else None
     return found
+
+
+def _why_no_share(result: Mapping[str, Any]) -> str | None:
+    bits = entropies(result)
+    return why_no_share(bits["X"], bits[ACTING])
 
 
 def missing_words(result: Mapping[str, Any]) -> str | None:
@@ -72,11 +75,9 @@ def missing_words(result: Mapping[str, Any]) -> str | None:
         for name, given in CONDITIONS.items()
         if result["conditions"][name]["entropy_bits"] is None
     ]
-    if lacking:
-        return "; ".join(lacking)
-    if result.get("trust") is None:
-        return "T: H(X) equals H(X|L,S)"
-    return None if share_of_gain(result) is not None else "T: less sure when told everything"
+    if not lacking and (why := _why_no_share(result)) is not None:
+        lacking.append(f"T: {why}")
+    return "; ".join(lacking) or None
 
 
 def plain(reason: object) -> str:
@@ -187,6 +188,8 @@ def worked_out(result: Mapping[str, Any]) -> str:
         return f"{steps}, which divides by zero."
     if by_all < 0:
         return f"{steps} = {_signed(by_known)} / {_signed(by_all)}: told everything it was less sure, so T is no share."
+    if by_all < LEAST_GAIN_BITS:
+        return f"{steps} = {_signed(by_known)} / {_signed(by_all)}: less than {LEAST_GAIN_BITS} bits have no shares."
     return f"{steps} = {_signed(by_known)} / {_signed(by_all)} = {number(by_known / by_all, 4).replace('-', '−')}."
 
 
@@ -202,6 +205,8 @@ def meaning(by_known: float, by_all: float) -> str:
     """What T means where the two differences lie so."""
     if abs(by_all) < DENOMINATOR_FLOOR:
         return "T is not defined: there is nothing that knowledge could be a part of."
+    if DENOMINATOR_FLOOR <= by_all < LEAST_GAIN_BITS:
+        return "Being told everything made it hardly surer, too little for T to be a share of it."
     if by_all < 0:
         return "Being told everything made it less sure, so there is no gain that T could be a share of."
     if by_known <= -DENOMINATOR_FLOOR:

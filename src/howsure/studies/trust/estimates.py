@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from howsure.measures import mean_interval, too_few, trust_of_each
+from howsure.measures import LEAST_GAIN_BITS, mean_interval, too_few, trust_of_each
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.sureness import LEVEL, ends, share
 from howsure.studies.trust.ratio import Prompts, bounds_in_words, estimate
@@ -111,20 +111,19 @@ def _no_order(prompts: Prompts, differ: Bools) -> str | None:
 
 
 def _per_step(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
-    """Where T of the single steps lies, of those that gained something: with ΔH_L,S below zero it is a share of a loss.
+    """Where T of the single steps lies, of those that gained enough to have shares: below zero, T is a share of a loss.
 
     There is no mean of them: it would not be an estimate of anything.
     """
     bits, episodes = table.bits[complete], table.original[complete]
-    found = trust_of_each(*bits.T)
-    defined = ~np.isnan(found)
-    gained = defined & (bits[:, 0] > bits[:, 2])
-    shares, labels = found[gained], episodes[gained]
+    gain = bits[:, 0] - bits[:, 2]
+    gained = gain >= LEAST_GAIN_BITS
+    shares, labels = trust_of_each(*bits[gained].T), episodes[gained]
     quarters = np.quantile(shares, [0.25, 0.5, 0.75]).tolist() if len(shares) else [None] * 3
     return {
         "gained": int(gained.sum()),
-        "lost": int((defined & ~gained).sum()),
-        "zero_denominator": int((~defined).sum()),
+        "lost": int((gain < 0).sum()),
+        "too_small": int((~gained & (gain >= 0)).sum()),
         "in_0_1": share((shares >= 0) & (shares <= 1), labels, level=level),
         "below_0": share(shares < 0, labels, level=level),
         "above_1": share(shares > 1, labels, level=level),
@@ -167,15 +166,14 @@ def coverage(found: dict[str, Any]) -> Coverage:
 
 def headline(found: dict[str, Any]) -> list[Figure]:
     """Trust with the two differences beside it, how many rows are complete, and how often the ordering holds."""
-    trust, order = found["trust"], found["ordering"]["both"]
-    units = trust["different_episodes"]
+    trust, order, rows = found["trust"], found["ordering"]["both"], found["rows"]
     by_s, by_both = trust["delta_h_s_bits"], trust["delta_h_ls_bits"]
     return [
         _figure("trust T", "", trust, _of_trust(trust)),
-        _figure("ΔH_S", "bits", by_s, no_interval(by_s, units)),
-        _figure("ΔH_L,S", "bits", by_both, no_interval(by_both, units)),
-        _figure("rows complete", "share", found["rows"], no_interval(found["rows"], found["different_episodes"])),
-        _figure("ordering holds", "share", order, order["reason"] or no_interval(order, units)),
+        _figure("ΔH_S", "bits", by_s, _no_interval(by_s, trust)),
+        _figure("ΔH_L,S", "bits", by_both, _no_interval(by_both, trust)),
+        _figure("rows complete", "share", rows, _no_interval(rows, found)),
+        _figure("ordering holds", "share", order, order["reason"] or _no_interval(order, trust)),
     ]
 
 
@@ -187,16 +185,18 @@ def _figure(name: str, unit: str, entry: dict[str, Any], note: str | None) -> Fi
 def _of_trust(trust: dict[str, Any]) -> str | None:
     if not trust["identified"]:
         return f"not identified: {trust['reason']}"
-    return bounds_in_words(trust["bounds"]) or no_interval(trust, trust["different_episodes"])
+    return bounds_in_words(trust["bounds"]) or _no_interval(trust, trust)
 
 
-def no_interval(entry: dict[str, Any], episodes: int) -> str | None:
-    """Why a figure over so many different episodes has no interval; None where it has one."""
+def _no_interval(entry: dict[str, Any], over: dict[str, Any]) -> str | None:
+    """Why a figure over so many episodes has no interval; None where it has one."""
     if entry["low"] is not None:
         return None
     if entry["value"] is None:
         return "no step has all three entropies"
-    return too_few(episodes, "different episodes") or "no interval: the same in every episode"
+    different = over["different_episodes"]
+    noun = "episodes" if different == over["episode_count"] else "different episodes"
+    return too_few(different, noun) or "no interval: the same in every episode"
 
 
 def remarks(found: dict[str, Any]) -> list[str]:

@@ -24,20 +24,35 @@ def estimate(table: Steps, *, level: float = LEVEL) -> dict[str, Any]:
     between = _Bounds.of(table, rows)
     why = _why_not(found, Prompts.of(table, rows), between)
     shown = why is None
+    episodes = len(np.unique(table.episode[rows]))
     limits = between.trust if shown and between is not None else None
     return {
         "value": found.trust if shown else None,
         "identified": shown,
         "why": why,
-        "reason": None if why is None else _reason(why, found, len(np.unique(table.episode[rows])), between),
+        "reason": None if why is None else _reason(why, found, episodes, between),
         **ends(found.interval if shown else None),
         "bounds": None if limits is None else {"low": limits[0], "high": limits[1]},
         "delta_h_s_bits": {"value": found.numerator, **ends(found.numerator_interval)},
         "delta_h_ls_bits": {"value": found.denominator, **ends(found.denominator_interval)},
         "floor_bits": LEAST_GAIN_BITS,
         "steps": found.steps_used,
+        "episode_count": episodes,
         "different_episodes": found.units,
     }
+
+
+def why_no_share(h_x_bits: float | None, h_x_given_ls_bits: float | None) -> str | None:
+    """Why T of a step would be no share of a gain, in a few words; None where it is one, or where it is missing.
+
+    >>> why_no_share(1.0, 1.3), why_no_share(1.0, 0.7)
+    ('less sure when told everything', None)
+    """
+    if h_x_bits is None or h_x_given_ls_bits is None or h_x_bits - h_x_given_ls_bits >= LEAST_GAIN_BITS:
+        return None
+    if h_x_bits < h_x_given_ls_bits:
+        return "less sure when told everything"
+    return f"ΔH_L,S is below {LEAST_GAIN_BITS} bits"
 
 
 class Prompts(NamedTuple):

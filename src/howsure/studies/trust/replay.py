@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from howsure.runs import Sample
 from howsure.runs.files import write_atomic
 from howsure.studies.trust.prompts import CONDITIONS
+from howsure.studies.trust.ratio import why_no_share
 
 REPLAY = "replay.gif"
 MILLISECONDS_A_STEP = 400
@@ -91,7 +92,8 @@ def _plot(samples: Sequence[Sample], highest: float, width: int) -> Any:
         label = f"{condition.entropy_name} {shown}"
         draw.text((place, 21), label, fill=colour, font=font)
         place += draw.textlength(label, font=font) + 18
-    trust = "—" if last["trust"] is None else f"{last['trust']:.3f}"
+    bare, _, told = _bits(samples[-1])
+    trust = "—" if last["trust"] is None or why_no_share(bare, told) else f"{last['trust']:.3f}"
     words = f"episode {last['episode']}, step {last['step']}: {last['action'] or 'no action'}    T {trust}    (bits)"
     draw.text((left, 4), words, fill=(20, 20, 20), font=font)
     return image
