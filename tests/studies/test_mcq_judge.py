@@ -96,7 +96,7 @@ def test_one_that_failed_stays_in_every_accuracy() -> None:
         assert (entry["correct_count"], entry["total_count"], entry["accuracy"]) == (2, 5, pytest.approx(2 / 5))
         assert (entry["low"], entry["high"], entry["known_count"]) == (interval.low, interval.high, 4)
     assert summary["coverage"]["text"] == "scored 4 of 5; 1 missing: 1 too long"
-    assert summary["headline"][0]["note"] == "1 missing count as not right: 50.0% of the 4 scored"
+    assert summary["headline"][0]["note"] == "1 failed counted as not right: 50.0% of the 4 scored"
     assert summary["calibration"]["answers"] == summary["selective"]["answers"] == 4
 
 
@@ -112,7 +112,7 @@ def test_bad_lines_stay_in_the_accuracy_and_the_other_figure_stands_beside_it() 
     assert interval is not None
     accuracy = summary["headline"][0]
     assert (accuracy["value"], accuracy["low"], accuracy["high"]) == (2 / 8, interval.low, interval.high)
-    assert accuracy["note"] == "4 missing count as not right: 50.0% of the 4 scored"
+    assert accuracy["note"] == "1 failed and 3 bad lines counted as not right: 50.0% of the 4 scored"
     for entry in summary["normalisations"].values():
         assert (entry["correct_count"], entry["total_count"], entry["low"]) == (2, 8, interval.low)
     assert summary["notes"][0] == (

@@ -69,12 +69,12 @@ BoxUnits = Annotated[
 Parser = Annotated[
     str,
     typer.Option(
-        help="strict: what cannot be read for certain is a miss. compat: the first pair of numbers, as older scripts "
-        "read answers."
+        help="strict: what cannot be read for certain is a miss. compat: the first pair of numbers, by the patterns "
+        "of older scripts."
     ),
 ]
-MaxSamples = Annotated[int | None, typer.Option(help="Only the first so many samples.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Count bad samples and go on without them.")]
+MaxSamples = Annotated[int | None, typer.Option(help="Score at most this many samples.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without bad samples; accuracy counts them as misses.")]
 
 
 @app.callback()

@@ -1,4 +1,4 @@
-"""The published parser: its patterns in their order, and what it shares with the strict one."""
+"""The parser by the published patterns: their order, what it reads beyond, and what it shares with the strict one."""
 
 from __future__ import annotations
 
@@ -31,10 +31,28 @@ from studies.grounding.answer_forms import ROWS, referring
         ("The screen is 1920, 1080 wide", 1920, 1080, None, "compat/bare"),
     ],
 )
-def test_reads_as_published(text: str, x: float, y: float, content: str | None, form: str) -> None:
+def test_the_first_match_of_the_first_pattern_decides(
+    text: str, x: float, y: float, content: str | None, form: str
+) -> None:
     reading = compat.read_answer(text)
     assert reading[:5] == ("point", x, y, content, form)
     assert [float(text[a:b]) for a, b in reading.spans] == [x, y]
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "y"),
+    [
+        (referring("ok", "(-5, 20)"), -5, 20),
+        (referring("none", "(-1, -1)"), -1, -1),
+        (referring("ok", "(0.125, .5)"), 0.125, 0.5),
+        ("```grounding\n(1, 2)", 1, 2),
+        ("(100, 200)", 100, 200),
+    ],
+    ids=["sign", "refusal", "decimals", "open block", "no block"],
+)
+def test_what_is_read_beyond_the_published_code(text: str, x: float, y: float) -> None:
+    """It gave (5, 20) for the first, and (0, 0) for the others."""
+    assert compat.read_answer(text)[:3] == ("point", x, y)
 
 
 def test_of_an_answer_only_what_follows_the_last_assistant() -> None:

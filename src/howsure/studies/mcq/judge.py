@@ -83,10 +83,12 @@ def _pmi_missing(ordered: Sequence[Sample]) -> dict[str, int]:
 def _accuracy_figure(table: Columns, counts: dict[str, int]) -> Figure:
     entry = _accuracy(table.correct, table.unit, counts["bad_line_count"])
     notes = [too_few(counts["unit_count"] + counts["bad_line_count"], _units_noun(table))]
-    missing, scored = counts["total_count"] - counts["scored_count"], counts["scored_count"]
-    if missing:
+    bad, scored = counts["bad_line_count"], counts["scored_count"]
+    lost = {"failed": table.total - scored, "bad line" if bad == 1 else "bad lines": bad}
+    if any(lost.values()):
         of_scored = f": {counts['correct_count'] / scored:.1%} of the {scored} scored" if scored else ""
-        notes.append(f"{missing} missing count as not right{of_scored}")
+        parts = " and ".join(f"{count} {what}" for what, count in lost.items() if count)
+        notes.append(f"{parts} counted as not right{of_scored}")
     interval = {name: entry[name] for name in ("low", "high", "level", "method", "approximate")}
     return Figure("accuracy", entry["accuracy"], "share", **interval, note=_joined(notes, entry["accuracy"]))
 

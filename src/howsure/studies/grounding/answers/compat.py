@@ -1,10 +1,12 @@
-"""Reading an answer as the published evaluation did, so that old figures can be compared.
+"""Reading an answer by the patterns of the published evaluation, so that old figures can be compared.
 
 Four patterns are tried, each on the grounding block, or on the whole answer where there is none, and the first match
 of the first pattern that matches is taken: four numbers, `(x1, y1) to (x2, y2)`, `Top-left: (x, y)`, then `[x, y]`,
 `(x, y)` or bare `x, y`. Of a box that gives its first corner, not its centre, and of several places the first. There
-are no refusals: (-1, -1) is a point. One thing differs: what cannot be read stays `wrong_format`, where the published
-figures do not show it.
+are no refusals: (-1, -1) is a point.
+
+Whole numbers in a closed grounding block give the point that the published code gives. It read less: no signs, no
+decimals, nothing outside of a closed block; and what it could not read became (0, 0), which is `wrong_format` here.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _DIGIT = re.compile(r"[0-9]")
 
 
 def read_answer(text: str, *, is_answer: bool = True) -> Reading:
-    """What the published parser makes of a text: of an answer, only what follows its last `assistant`.
+    """The first place in a text by those patterns: of an answer, only what follows its last `assistant`.
 
     >>> read_answer("```grounding\\n(10, 20, 110, 60)\\n```")[:5]
     ('point', 10.0, 20.0, None, 'compat/four')
