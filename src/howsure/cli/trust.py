@@ -65,7 +65,10 @@ def run(
             "of `howsure trust maps`, else nothing.",
         ),
     ] = None,
-    episodes: Annotated[int, typer.Option(help="How many episodes; each begins with the next seed.")] = 1,
+    episodes: Annotated[
+        int,
+        typer.Option(help="How many episodes; each begins with the next seed. T takes at least 5 different ones."),
+    ] = 1,
     max_steps: Annotated[int, typer.Option(help="Longest episode.")] = 20,
     view: View = None,
     interactive: Annotated[
@@ -93,7 +96,7 @@ def run(
         str,
         typer.Option(
             help="best: the likeliest action is taken, or the one that was written. sample: one that is drawn from the "
-            "distribution."
+            "distribution, so that episodes on one map differ."
         ),
     ] = "best",
     clock: Annotated[
@@ -115,7 +118,7 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every step with its three answers.")] = False,
     top_logprobs: TopLogprobs = 10,
     vocab_size: Annotated[
-        int | None, typer.Option(help="Tokens that the model knows; with it, entropies get their upper bound too.")
+        int | None, typer.Option(help="Tokens in the model's vocabulary; entropies from log-probabilities, and T, get closer bounds by it.")
     ] = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = 0.0,
@@ -139,11 +142,13 @@ def run(
     At every step the model is asked three times at once: with nothing (X), with
     what is known about the place (X|S), and with the instruction as well (X|L,S),
     whose action is taken. T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)), entropies in
-    bits. Each action is set against the shortest path. Logs that exist already:
-    `howsure trust analyse`; one joint distribution: `howsure trust coherent`; the
-    maps that come with howsure: `howsure trust maps`.
+    bits: the part of what was gained that grounding gives alone. It is shown for
+    5 different episodes or more, where something was gained. Each action is set
+    against the shortest path. Logs that exist already: `howsure trust analyse`;
+    one joint distribution: `howsure trust coherent`; the maps that come with
+    howsure: `howsure trust maps`.
 
-    Example: howsure trust run home --model smollm2 --max-steps 20
+    Example: howsure trust run home --model smollm2 --episodes 10 --act sample
     """
     from howsure.report.console import output, remarks
     from howsure.report.progress import progress_for
@@ -326,7 +331,8 @@ def coherent(
     """Trust from one joint distribution: T = I(X;S) / I(X;S,L), which lies in [0, 1].
 
     The model is asked with every pair of an instruction and a grounding; p(x|s)
-    and p(x) are mixtures of its answers.
+    and p(x) are mixtures of its answers. Beside T stands what the wording of the
+    prompts alone would give.
 
     Example: howsure trust coherent home --instructions l.txt --groundings s.txt
     """

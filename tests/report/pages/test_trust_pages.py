@@ -381,6 +381,7 @@ def test_steps_worth_a_look_are_different_ones(runs: Path) -> None:
     # Five moves down lie on a shortest path; at the wall it goes on down, and the last step repeats the one before.
     assert [one.key for one in found.surely_wrong] == ["e0001-s0006", "e0001-s0007"]
     assert len(found.doubtfully_right) == 5
+    assert "87.5 % on the best actions" in text(str(card(found.doubtfully_right[0], made.links)))
     body = text(str(card(found.surely_wrong[0], made.links)))
     assert "Episode 1, step 6 87.5 % sure, off the shortest path" in body
     assert "down taken 87.5 %" in body

@@ -198,6 +198,20 @@ def test_the_headline_has_fiellers_interval() -> None:
     assert figure["note"] is None
 
 
+@pytest.mark.parametrize(
+    ("known", "note"),
+    [
+        (2.2, "below 0: by grounding alone it became less sure"),
+        (0.5, "above 1: by grounding alone it became surer than by both"),
+        (1.5, None),
+    ],
+)
+def test_a_trust_beyond_a_share_says_what_it_is(known: float, note: str | None) -> None:
+    figure = trust_summary(told(8, 2.0, known, 1.0), seed=0)["headline"][0]
+    assert figure["value"] == pytest.approx(2.0 - known, abs=0.05)
+    assert figure["note"] == note
+
+
 @pytest.mark.parametrize("episodes", [1, 2, 3, 4])
 def test_fewer_than_five_episodes_identify_nothing_and_have_no_interval(episodes: int) -> None:
     found = trust_summary(random_steps(episodes=episodes, n=400), seed=0)

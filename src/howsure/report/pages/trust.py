@@ -127,8 +127,11 @@ def _judged(right: NDArray[np.float64], found: dict[str, Any] | None) -> str:
 
 
 def picks(material: Material, most: int) -> Picks | None:
-    sure = np.where(_different(material.table), material.table.numbers("action_probability"), np.nan)
-    surely, doubtfully = extremes(sure, material.table.numbers("correct"), most)
+    table = material.table
+    right = table.numbers("correct")
+    # Any of several best actions is right, so that a right one is as sure as all of them together.
+    believed = np.where(right == 1, table.numbers("action_confidence"), table.numbers("action_probability"))
+    surely, doubtfully = extremes(np.where(_different(table), believed, np.nan), right, most)
     frames = Frames(material, "look")
     cards = [[_card(material, place, frames) for place in side] for side in (surely, doubtfully)]
     return Picks(
@@ -136,7 +139,8 @@ def picks(material: Material, most: int) -> Picks | None:
         cards[1],
         surely_words="Steps off every shortest path to the goal, the surest first. Of those that were asked the same, "
         "the first is shown.",
-        doubtfully_words="Steps on a shortest path, the least sure first: stopping to ask when unsure loses these.",
+        doubtfully_words="Steps on a shortest path, by how likely the model found the best actions together, the least "
+        "sure first: stopping to ask when unsure loses these.",
         nothing="No action has both a probability and a shortest path to compare it with.",
     )
 
@@ -156,7 +160,11 @@ def _card(material: Material, place: int, frames: Frames) -> Card:
     sample = material.sample(place)
     result = sample.result
     right = bool(result["on_shortest_path"])
-    verdict = f"{percent(result['action_probability'])} sure, {'on' if right else 'off'} the shortest path"
+    verdict = (
+        f"{percent(result['action_confidence'])} on the best actions"
+        if right
+        else f"{percent(result['action_probability'])} sure, off the shortest path"
+    )
     told = facts(
         {
             "instruction": words(result.get("instruction") or "none is given"),

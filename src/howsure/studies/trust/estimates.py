@@ -185,7 +185,13 @@ def _figure(name: str, unit: str, entry: dict[str, Any], note: str | None) -> Fi
 def _of_trust(trust: dict[str, Any]) -> str | None:
     if not trust["identified"]:
         return f"not identified: {trust['reason']}"
-    return bounds_in_words(trust["bounds"]) or _no_interval(trust, trust)
+    beyond = None
+    if trust["value"] < 0:
+        beyond = "below 0: by grounding alone it became less sure"
+    elif trust["value"] > 1:
+        beyond = "above 1: by grounding alone it became surer than by both"
+    parts = (beyond, bounds_in_words(trust["bounds"]), _no_interval(trust, trust))
+    return "; ".join(part for part in parts if part) or None
 
 
 def _no_interval(entry: dict[str, Any], over: dict[str, Any]) -> str | None:
