@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import howsure
-from howsure.report.compare import mcnemar_in_words, print_comparison
+from howsure.report.compare import mcnemar_in_words, print_comparison, signed_with_interval
 from howsure.report.mcq import confidence_in_words, ece_in_words, print_mcq
 from howsure.report.text import signed_nats, signed_points
 from studies.on_paper import OnPaper, write
@@ -121,6 +121,17 @@ def test_an_ece_stands_beside_what_perfect_calibration_would_show() -> None:
         "0.225; a perfectly calibrated model with these confidences: 0.133 on average, up to 0.190 in 19 of 20"
     )
     assert ece_in_words({"ece_equal_width": 0.225}, "equal_width") == "0.225", "a run of an earlier version"
+
+
+def test_a_difference_says_how_good_its_interval_is() -> None:
+    paired = {"low": 0.02, "high": 0.18, "approximate": True, "note": None}
+    assert signed_with_interval(0.1, paired, signed_points) == "+10.0 points (about +2.0 to +18.0)"
+    exact = paired | {"approximate": False}
+    assert signed_with_interval(0.1, exact, signed_points) == "+10.0 points (+2.0 to +18.0)"
+    alike = {"low": None, "high": None, "note": "no interval: all changed alike"}
+    assert signed_with_interval(0.5, alike, signed_nats) == "+0.500 nats (all changed alike)"
+    few = alike | {"note": "no interval: 4 questions, and it takes at least 5"}
+    assert signed_with_interval(0.5, few, signed_nats) == "+0.500 nats"
 
 
 def test_mcnemar_in_words() -> None:

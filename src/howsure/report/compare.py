@@ -55,8 +55,13 @@ def _rows(
 
 
 def signed_with_interval(difference: float | None, paired: dict[str, Any], signed: Callable[..., str]) -> str:
-    """`+10.0 points (about +2.0 to +18.0)`: a paired difference by its own words, and whether its ends are rough."""
+    """`+10.0 points (about +2.0 to +18.0)`: a paired difference by its own words, and whether its ends are rough.
+
+    Where nothing varies it says so. Where there are too few units for an interval, the notes do.
+    """
     shown = signed(difference, paired["low"], paired["high"])
+    if (paired.get("note") or "").endswith("alike"):
+        return f"{shown} (all changed alike)"
     return shown.replace("(", "(about ", 1) if paired.get("approximate") else shown
 
 

@@ -372,7 +372,7 @@ def test_fewer_than_five_screens_have_no_interval_and_say_how_many_it_takes() ->
     for name in ("accuracy", "mean_l2", "median_l2"):
         assert found["figures"][name]["low"] is found["figures"][name]["high"] is None
     assert {figure["note"] for figure in found["headline"]} == {"no interval: 4 screens, and it takes at least 5"}
-    assert found["notes"] == ["intervals are over screens: these 40 samples are on 4"]
+    assert found["notes"] == ["intervals are over screens: these 40 samples are on 4 screens"]
 
 
 # -- splits ---------------------------------------------------------------------------------------------------------

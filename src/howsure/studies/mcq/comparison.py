@@ -55,6 +55,8 @@ def compare(
 
     Gives `a` and `b` (the figures of each), `difference` (B − A, with paired intervals, McNemar's exact test and the
     flips) and `notes`. Runs over other questions, or asked in another way, are refused.
+
+    Nothing is drawn by chance here; `seed` is what the comparisons of all studies take.
     """
     a, b = (read_side(run) for run in (run_a, run_b))
     check_comparable(a, b)

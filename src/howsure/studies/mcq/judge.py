@@ -217,7 +217,7 @@ def _about_units(ordered: Sequence[Sample], table: Columns, groups: Sequence[dic
     if 0 < alone < total:
         found.append(f"{alone} of {total} questions have no cluster, and count as independent of the others")
     small = sum(group["unit_count"] < LEAST_UNITS for group in groups)
-    if small:
+    if small and _unit_count(table.unit) >= LEAST_UNITS:  # else the headline says it of all figures
         found.append(
             f"no interval for {small} of {len(groups)} groups: it takes at least {LEAST_UNITS} {_units_noun(table)}"
         )

@@ -100,7 +100,10 @@ def _about_places(table: Columns) -> Iterator[str]:
 
 def _about_screens(table: Columns, splits: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
     if table.images < len(table):
-        yield f"intervals are over screens: these {len(table)} samples are on {table.images}"
+        screens = "1 screen" if table.images == 1 else f"{table.images} screens"
+        yield f"intervals are over screens: these {len(table)} samples are on {screens}"
+    if table.images < LEAST_UNITS:  # the headline says it of all figures
+        return
     few = {kind: sum(row["image_count"] < LEAST_UNITS for row in rows) for kind, rows in splits.items()}
     parts = [f"{count} of {len(splits[kind])} by {kind}" for kind, count in few.items() if count]
     if parts:
