@@ -14,6 +14,7 @@ import howsure
 from howsure.errors import InputError, RunMismatch
 from howsure.measures import paired_means, paired_shares
 from howsure.runs import Run
+from howsure.studies.mcq.columns import units
 from howsure.studies.mcq.data import LONGEST_LABEL, read_questions
 from howsure.studies.mcq.judge import judge
 from studies.on_paper import OnPaper, write
@@ -126,6 +127,26 @@ def test_questions_about_one_image_hang_together(tmp_path: Path) -> None:
     assert "over 6 clusters" in found["headline"][0]["method"]
     assert found["headline"][0]["approximate"] is True
     assert found["notes"][0].startswith("questions that share an image hang together")
+
+
+def test_units_are_what_is_connected() -> None:
+    """Against the definition: two questions are in one unit if a chain of shared labels leads from one to the other."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        drawn = rng.integers(0, 12, (3, 15))
+        names = ("image_sha256", "cluster", "cluster")
+        rows = [
+            [
+                {name: f"{value}" for name, value in ((names[k], drawn[k, i]) for k in kinds) if value < 8}
+                for i in range(15)
+            ]
+            for kinds in ((0, 1), (0, 2))
+        ]
+        near = [[any(a[i].items() & a[j].items() for a in rows) for j in range(15)] for i in range(15)]
+        reach = np.linalg.matrix_power(np.array(near, dtype=float) + np.eye(15), 15) > 0
+        found = units(*rows)
+        assert ((found[:, None] == found[None, :]) == reach).all()
+    assert units([{}, {}, {}]).tolist() == [0, 1, 2]
 
 
 # -- two runs -------------------------------------------------------------------------------------------------------

@@ -78,21 +78,25 @@ def units(*sides: Sequence[Mapping[str, Any]]) -> Codes:
 
     `sides` are results of the same questions by several runs, whose clusters may be those of different fields.
     """
-    codes = np.arange(len(sides[0]))
-    first: dict[tuple[object, ...], int] = {}
+    count = len(sides[0])
+    questions, labels, nodes = [np.arange(count)], [np.arange(count)], count
+    for side in sides:
+        for name in (IMAGE, CLUSTER):
+            values = [result.get(name) for result in side]
+            places: dict[Any, int] = {None: -1}
+            codes = np.array([places.setdefault(value, nodes + len(places) - 1) for value in values], dtype=np.int64)
+            questions.append(np.flatnonzero(codes >= 0))
+            labels.append(codes[codes >= 0])
+            nodes += len(places) - 1
+    if nodes == count:
+        return np.arange(count)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def root(row: int) -> int:
-        while codes[row] != row:
-            codes[row] = codes[codes[row]]
-            row = int(codes[row])
-        return row
-
-    for side, results in enumerate(sides):
-        for row, result in enumerate(results):
-            for name in (IMAGE, CLUSTER):
-                if (label := result.get(name)) is not None:
-                    codes[root(row)] = root(first.setdefault((side, name, label), row))
-    return np.unique([root(row) for row in range(len(codes))], return_inverse=True)[1].astype(np.int64)
+    edges = np.concatenate(questions), np.concatenate(labels)
+    graph = coo_array((np.ones(len(edges[0]), dtype=np.bool_), edges), shape=(nodes, nodes))
+    found = connected_components(graph, directed=False)[1][:count]
+    return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 
 def _index(predicted: int | None) -> int:
