@@ -140,12 +140,13 @@ def ordering_in_words(entry: dict[str, Any]) -> str:
 
 def steps_in_words(steps: dict[str, Any]) -> dict[str, str]:
     """Where T of the single steps lies, and how many have none that is a share of a gain."""
-    found = {
-        "T of a step, median": _median(steps),
-        "  in 0 to 1": share_in_words(steps["in_0_1"]),
-        "  below 0": share_in_words(steps["below_0"]),
-        "  above 1": share_in_words(steps["above_1"]),
-    }
+    found = {"T of a step, median": _median(steps)}
+    if steps["gained"]:
+        found |= {
+            "  in 0 to 1": share_in_words(steps["in_0_1"]),
+            "  below 0": share_in_words(steps["below_0"]),
+            "  above 1": share_in_words(steps["above_1"]),
+        }
     if steps["lost"]:
         found["  left out"] = f"{counted(steps['lost'], 'step')} with ΔH_L,S below 0: less sure when told everything"
     if steps["too_small"]:
