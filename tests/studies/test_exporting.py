@@ -154,7 +154,7 @@ def test_all_studies_are_read_together(runs: Path) -> None:
     assert len(turns) == sum(len(one["result"]["turns"]) for one in howsure.Run(runs / "trajectories").samples())
     assert turns[0]["normalized_entropy"] > 0
     (one,) = howsure.export(runs, runs.parent / "all.parquet")
-    assert (one.runs, one.rows) == (6, 199)
+    assert (one.runs, one.rows) == (6, 202)
     assert one.texts == {"result.confidence": "values of several kinds"}, "a number in mcq, several in grounding"
     assert polars.read_parquet(one.path)["study"].n_unique() == 5
 

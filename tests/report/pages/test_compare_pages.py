@@ -222,7 +222,8 @@ def test_runs_of_two_studies_stand_side_by_side(mcq: Path, tmp_path: Path) -> No
 
 def other_study(folder: Path, value: float | None) -> Path:
     """A run of a study that pairs nothing."""
-    entry = {"name": "trust T", "value": value, "unit": "", "low": None, "high": None, "method": "not identified"}
+    note = "not identified" if value is None else None
+    entry = {"name": "trust T", "value": value, "unit": "", "low": None, "high": None, "method": None, "note": note}
     coverage = {"items": 0, "scored": 0, "missing": {}, "text": "scored 0 of 0"}
     with RunWriter(folder, Identity("trust", {}, {"name": folder.name}, {}, 0), 0) as writer:
         writer.finish({"study": "trust", "headline": [entry], "coverage": coverage, "notes": []})

@@ -52,13 +52,12 @@ def test_the_dashed_line_lies_before_the_bars() -> None:
 @pytest.mark.parametrize(
     ("confidence", "correct", "words"),
     [
-        ([1.0, 1.0], [True, True], "100.0 % on average: it is as sure as it is right."),
-        ([0.9, 0.9, 0.9, 0.9], [False] * 4, "it is 90.0 points surer than right (90.0 to 90.0)."),
+        ([0.95] * 8, [True] * 8, "95.0 % on average: not clearly over- or underconfident: -5.0 points (about "),
+        ([0.9] * 8, [False] * 8, "90.0 % on average: overconfident by 90.0 points (about "),
+        ([0.9] * 4, [False] * 4, "90.0 points above the share right (no interval: too few independent answers)."),
     ],
 )
-def test_how_much_surer_than_right_comes_with_its_interval(
-    confidence: list[float], correct: list[bool], words: str
-) -> None:
+def test_overconfidence_comes_with_its_interval(confidence: list[float], correct: list[bool], words: str) -> None:
     assert words in str(reliability(calibrated(confidence, correct)))
 
 
