@@ -139,7 +139,7 @@ def test_nothing_complete_is_printed_as_nothing(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_trust_in_words(entry: dict[str, Any], words: str) -> None:
     told = {"value": 0.25, "identified": True, "reason": None, "low": 0.125, "high": 0.375, "approximate": False}
-    assert trust_in_words(told | {"bounds": None, "different_episodes": 12} | entry) == words
+    assert trust_in_words(told | {"bounds": None, "independent_episodes": 12} | entry) == words
 
 
 def test_an_ordering_that_is_no_figure_says_why() -> None:

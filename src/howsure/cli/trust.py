@@ -67,7 +67,7 @@ def run(
     ] = None,
     episodes: Annotated[
         int,
-        typer.Option(help="How many episodes; each begins with the next seed. T takes at least 5 different ones."),
+        typer.Option(help="How many episodes; each begins with the next seed. T takes at least 5 independent ones."),
     ] = 1,
     max_steps: Annotated[int, typer.Option(help="Longest episode.")] = 20,
     view: View = None,
@@ -86,7 +86,11 @@ def run(
         ),
     ] = False,
     carry: Annotated[
-        bool, typer.Option("--carry", help="An episode begins with what was known at the end of the one before.")
+        bool,
+        typer.Option(
+            "--carry",
+            help="An episode begins with what was known at the end of the one before; all of them then count as one.",
+        ),
     ] = False,
     summarise: Annotated[
         bool,
@@ -118,7 +122,10 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every step with its three answers.")] = False,
     top_logprobs: TopLogprobs = 10,
     vocab_size: Annotated[
-        int | None, typer.Option(help="Tokens in the model's vocabulary; entropies from log-probabilities, and T, get closer bounds by it.")
+        int | None,
+        typer.Option(
+            help="Tokens in the model's vocabulary; entropies from log-probabilities, and T, get closer bounds by it."
+        ),
     ] = None,
     max_tokens: MaxTokens = None,
     temperature: Temperature = 0.0,
@@ -143,7 +150,7 @@ def run(
     what is known about the place (X|S), and with the instruction as well (X|L,S),
     whose action is taken. T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)), entropies in
     bits: the part of what was gained that grounding gives alone. It is shown for
-    5 different episodes or more, where something was gained. Each action is set
+    5 independent episodes or more, where something was gained. Each action is set
     against the shortest path. Logs that exist already: `howsure trust analyse`;
     one joint distribution: `howsure trust coherent`; the maps that come with
     howsure: `howsure trust maps`.

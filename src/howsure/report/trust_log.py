@@ -126,7 +126,7 @@ def trust_in_words(trust: dict[str, Any]) -> str:
     if not trust["identified"]:
         return f"not identified: {trust['reason']}"
     ends = interval_text(trust)
-    episodes = counted(trust["different_episodes"], "episode")
+    episodes = counted(trust["independent_episodes"], "episode")
     parts = [f"{ends}, over {episodes}" if ends else f"the same in all of {episodes}", bounds_in_words(trust["bounds"])]
     return f"{trust['value']:.3f} ({'; '.join(part for part in parts if part)})"
 

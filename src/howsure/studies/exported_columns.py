@@ -188,6 +188,7 @@ _TRUST: Final[dict[str, Any]] = {
         "answer_form": _TEXT,
         "first_asked": _INT,
         "first_episode": _INT,
+        "chain": _INT,
         "on_shortest_path": _BOOL,
         "best_actions": [_TEXT],
         "shortest_distance": _INT,

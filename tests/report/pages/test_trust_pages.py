@@ -210,13 +210,13 @@ def test_a_report_explains_its_letters_and_gives_t_with_its_interval(runs: Path)
     made = material(runs / "far")
     page = text(html([trust_overall.overall(made)]))
     assert "told S, what is known about the place (X|S); told L, the instruction, too (X|L,S)" in page
-    assert "T is not identified: 5 episodes, of which 1 is different, and T takes at least 5 different ones." in page
-    assert "T over all steps not identified: 5 episodes, of which 1 is different" in page
+    assert "T is not identified: 1 independent of 5 episodes, and T takes at least 5." in page
+    assert "T over all steps not identified: 1 independent of 5 episodes" in page
     page = text(html([trust_overall.overall(material(runs / "several"))]))
     assert "On average over 18 complete steps: Told what is known about the place, the model became surer by" in page
     assert re.search(r"T over all steps 0\.\d{3} \(about 0\.\d{3} to 0\.\d{3}, over 6 episodes\)", page)
     assert "T is the share of all that was gained which came from knowledge alone." in page
-    assert "different episodes 6" in page
+    assert "independent episodes 6" in page
     assert "steps with H(X) ≥ H(X|S) ≥ H(X|L,S) 18 of 18, 100.0 % (about" in page
     assert "Fieller" not in page
     assert "bootstrap" not in page

@@ -178,7 +178,7 @@ def test_whole_episodes_are_the_units_of_every_interval() -> None:
     )
     assert found["trust"]["method"] == "Fieller over 12 clusters"
     assert found["trust"]["delta_h_s_bits"]["low"] == pytest.approx(expected.numerator_interval.low)
-    assert found["trust"]["different_episodes"] == 12
+    assert found["trust"]["independent_episodes"] == 12
     mean = mean_interval(h_x, clusters=labels)
     assert mean is not None
     assert found["mean_entropy_bits"]["h_x"]["low"] == pytest.approx(mean.low)
@@ -425,7 +425,7 @@ def test_any_steps_give_a_summary_without_nan_whose_counts_add_up(rows: list[tup
     assert told_trust["identified"] == (told_trust["value"] is not None) == (told_trust["reason"] is None)
     if told_trust["identified"]:
         assert told_trust["delta_h_ls_bits"]["value"] >= LEAST_GAIN_BITS
-        assert told_trust["different_episodes"] >= 5
+        assert told_trust["independent_episodes"] >= 5
 
 
 # -- many ----------------------------------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ def test_joined_steps_keep_their_episodes_and_reasons() -> None:
     second = Steps.of([step("b", None, 1.0, 1.0, reasons={"h_x": "y"}), step("a", 1.0, 1.0, None, grounded=True)])
     both = Steps.joined([first, second])
     assert both.episodes == ("a", "b")
-    assert both.episode.tolist() == both.original.tolist() == [0, 1, 0]
+    assert both.episode.tolist() == both.unit.tolist() == [0, 1, 0]
     assert [[both.reasons[code] for code in row] for row in both.reason] == [
         ["", "x", ""], ["y", "", ""], ["", "", NOT_GIVEN],
     ]  # fmt: skip
@@ -463,8 +463,8 @@ def test_copies_of_an_episode_are_one() -> None:
         for i, row in enumerate(bits, 1)
     ]
     found = trust_summary(copies, seed=0)
-    assert (found["episode_count"], found["different_episodes"], found["trust"]["different_episodes"]) == (8, 1, 1)
-    assert found["trust"]["reason"] == "8 episodes, of which 1 is different, and T takes at least 5 different ones"
+    assert (found["episode_count"], found["independent_episodes"], found["trust"]["independent_episodes"]) == (8, 1, 1)
+    assert found["trust"]["reason"] == "1 independent of 8 episodes, and T takes at least 5"
     assert found["sureness"]["agreement"]["low"] is None
     assert found["sureness"]["calibration"]["overconfidence_low"] is None
     # Those that went another way at their last step are episodes of their own.
@@ -472,7 +472,22 @@ def test_copies_of_an_episode_are_one() -> None:
         msgspec.structs.replace(row, first_episode=int(row.episode) if int(row.episode) > 3 and row.step == 3 else 1)
         for row in copies
     ]
-    assert trust_summary(other, seed=0)["trust"]["different_episodes"] == 6
+    assert trust_summary(other, seed=0)["trust"]["independent_episodes"] == 6
+
+
+def test_episodes_of_a_chain_are_one() -> None:
+    """Each goes on from what was known at the end of the one before: ten of them are no ten independent ones."""
+    rows = [Step(str(i // 3 + 1), i, 2.0, 1.4 + 0.01 * i, 1.0, chain=1) for i in range(30)]
+    found = trust_summary(rows, seed=0)["trust"]
+    assert found["reason"] == "1 independent of 10 episodes, and T takes at least 5"
+    assert found["delta_h_ls_bits"]["low"] is None
+    apart = [msgspec.structs.replace(row, chain=int(row.episode)) for row in rows]
+    assert trust_summary(apart, seed=0)["trust"]["independent_episodes"] == 10
+
+
+def test_an_episode_whose_original_is_not_known_is_one_of_its_own() -> None:
+    rows = [Step(name, 1, 2.0, 1.5, 1.0, first_episode=first) for name, first in (("inf", None), ("2", None), ("3", 3))]
+    assert trust_summary(rows, seed=0)["trust"]["independent_episodes"] == 3
 
 
 # -- should it be so sure? -----------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def test_files_have_episodes_of_their_own(tmp_path: Path) -> None:
     assert [entry["episode"] for entry in summary["episodes"]] == [
         str(one), str(two), f"{again}, 1", f"{again}, 2",
     ]  # fmt: skip
-    assert summary["trust"]["different_episodes"] == 4
+    assert summary["trust"]["independent_episodes"] == 4
     assert [(entry["file"], entry["rows"]) for entry in summary["files"]] == [
         (str(one), 12), (str(two), 12), (str(again), 24),
     ]  # fmt: skip

@@ -69,7 +69,7 @@ def test_entropies_and_trust_of_a_run_on_paper(tmp_path: Path, grounding: Path) 
     assert all(len(batch) == 3 for batch in model.batches), "the three conditions in one batch"
     several = trust("MiniGrid-Empty-8x8-v0", Scorer(table), act="sample", episodes=6, out=tmp_path / "six", **options)
     assert several.summary["trust"]["value"] == pytest.approx(1.0 / (2.0 - told), abs=1e-9)
-    assert several.summary["trust"]["different_episodes"] == 6
+    assert several.summary["trust"]["independent_episodes"] == 6
     # From (1, 1) five times down: the room ends at (1, 6), which is on a shortest path all along.
     assert [sample.result["on_shortest_path"] for sample in found.samples] == [True] * 5
     assert [(s.result["agent_x"], s.result["agent_y"]) for s in found.samples] == [(1, y) for y in range(1, 6)]
@@ -322,6 +322,9 @@ def test_an_episode_ends_with_a_grounding_that_the_next_can_load(tmp_path: Path,
     assert lines[1].startswith("At (1, 1), up: ")
     assert found.samples[0].result["knowledge_count"] == 1
     assert found.samples[2].result["knowledge_count"] == 2
+    assert found.summary["independent_episodes"] == 1, "the second goes on from the first"
+    assert any("with --carry" in note for note in found.summary["notes"])
+    assert analyse([tmp_path / "a" / "steps.csv"]).summary["trust"] == found.summary["trust"]
     again = Scorer(table)
     trust("MiniGrid-Empty-8x8-v0", again, grounding=path, max_steps=1, out=tmp_path / "b")
     assert lines[1] in again.batches[0][1].prefix[0].content
@@ -760,14 +763,14 @@ def test_episodes_differ_by_seed_and_copies_are_known(tmp_path: Path) -> None:
     """Equal episodes are told as copies in the run and in its log alike; drawn actions make them different."""
     found = trust("home", Scorer(table), out=tmp_path / "a", max_steps=3, episodes=3)
     assert [sample.result["first_episode"] for sample in found.samples] == [1] * 9
-    assert found.summary["trust"]["different_episodes"] == 1
-    assert found.summary["trust"]["reason"].startswith("3 episodes, of which 1 is different")
+    assert found.summary["trust"]["independent_episodes"] == 1
+    assert found.summary["trust"]["reason"].startswith("1 independent of 3 episodes")
     assert any("2 of 3 episodes asked word for word" in note for note in found.summary["notes"])
     log = analyse([tmp_path / "a" / "steps.csv"]).summary
     for part in ("trust", "mean_entropy_bits", "sureness", "episodes"):
         assert log[part] == found.summary[part], part
     drawn = trust("home", Scorer(table), out=tmp_path / "b", max_steps=6, episodes=3, act="sample")
-    assert drawn.summary["trust"]["different_episodes"] == 3
+    assert drawn.summary["trust"]["independent_episodes"] == 3
     first = {s.result["step"]: s.result["action"] for s in drawn.samples if s.result["episode"] == 1}
     assert any(s.result["action"] != first[s.result["step"]] for s in drawn.samples)
     another = trust("home", Scorer(table), out=tmp_path / "c", max_steps=6, act="sample", seed=1)

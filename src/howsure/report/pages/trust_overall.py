@@ -62,7 +62,7 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
         "T over all steps": words(trust_in_words(trust), 400),
         "ΔH_S = H(X) − H(X|S)": value_with_interval(trust["delta_h_s_bits"] | {"unit": "bits"}),
         "ΔH_L,S = H(X) − H(X|L,S)": value_with_interval(trust["delta_h_ls_bits"] | {"unit": "bits"}),
-        "different episodes": f"{trust['different_episodes']:,}",
+        "independent episodes": f"{trust['independent_episodes']:,}",
         "steps with H(X) ≥ H(X|S) ≥ H(X|L,S)": ordering_in_words(order["both"]),
         "… H(X) ≥ H(X|S)": ordering_in_words(order["h_x_at_least_h_x_given_s"]),
         "… H(X|S) ≥ H(X|L,S)": ordering_in_words(order["h_x_given_s_at_least_h_x_given_ls"]),

@@ -35,6 +35,7 @@ OTHER_COLUMNS = (
     "grounded",
     "instructed",
     "first_episode",
+    "chain",
     *EXACT_COLUMNS,
     *LOW_COLUMNS,
     *HIGH_COLUMNS,

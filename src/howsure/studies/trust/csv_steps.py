@@ -36,7 +36,7 @@ from howsure.studies.trust.csv_lines import (
     read_header,
     read_rows,
 )
-from howsure.studies.trust.steps import Array, Codes, Reasons, Steps, bounds, originals
+from howsure.studies.trust.steps import Array, Codes, Reasons, Steps, bounds, units
 
 EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN = "empty_field", "unreadable", "impossible", "no_column"
 REASONS = ("", EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN, TOO_FEW, TOO_MANY, TORN, OPEN_QUOTE, BAD_QUOTES)
@@ -81,7 +81,7 @@ KINDS = {
     **dict.fromkeys(("on_shortest_path", "grounded", "instructed"), _YES_OR_NO),
     "trust_T": Kind(-sys.float_info.max, sys.float_info.max, "a trust (a finite number)"),
     "step": Kind(-(2.0**53), 2.0**53, "the number of a step"),
-    "first_episode": Kind(-(2.0**53), 2.0**53, "the number of an episode"),
+    **dict.fromkeys(("first_episode", "chain"), Kind(-(2.0**53), 2.0**53, "the number of an episode")),
 }
 PRINTED = (*ENTROPY_COLUMNS, "trust_T")
 """The columns whose digits are counted, to know what rounding may have done."""
@@ -222,7 +222,7 @@ class _Table:
         steps = Steps(
             episodes=episodes,
             episode=codes,
-            original=originals(episodes, codes, self._numbers("first_episode")),
+            unit=units(episodes, codes, self._numbers("first_episode"), self._numbers("chain")),
             reasons=REASONS,
             reason=np.concatenate([np.empty((0, 3), dtype=np.uint16), *(part.reason for part in self.portions)]),
             bits=bits,

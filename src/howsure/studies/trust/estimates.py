@@ -1,7 +1,7 @@
 """The figures of many steps: T with its doubt, the entropies, their order, episodes, and the actions.
 
 A pure function of the steps. The independent unit of every interval is the episode: the steps of one hang together,
-and copies of one are one. Everything that leaves is plain data: what is missing is None.
+and copies of one are one, as is a chain of them. Everything that leaves is plain data: what is missing is None.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def summarise(steps: Sequence[Step] | Steps, *, seed: int, level: float = LEVEL)
     table = steps if isinstance(steps, Steps) else Steps.of(steps)
     complete = table.complete
     return {
-        "rows": share(complete, table.original, level=level),
+        "rows": share(complete, table.unit, level=level),
         "missing": _missing(table, complete),
         "mean_entropy_bits": _mean_entropies(table, complete, level),
         "ordering": _ordering(table, complete, level),
         "per_step": _per_step(table, complete, level),
         "trust": estimate(table, level=level),
         "episode_count": len(np.unique(table.episode)),
-        "different_episodes": len(np.unique(table.original)),
+        "independent_episodes": len(np.unique(table.unit)),
         "episodes": list(_episodes(table, complete)),
         "sureness": sureness(table, seed=seed, level=level),
     }
@@ -70,7 +70,7 @@ def _counted(codes: Codes | Reasons, words: tuple[str, ...]) -> dict[str, int]:
 
 def _mean_entropies(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
     """Over the complete rows only, so that their differences are those that T is made of."""
-    episodes = table.original[complete]
+    episodes = table.unit[complete]
     return {
         name: {
             "value": float(column.mean()) if len(column) else None,
@@ -86,7 +86,7 @@ def _ordering(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
     Only of steps whose prompts differ: the same prompt has the same entropy, which is no finding. `reason` says why
     there is none.
     """
-    bits, episodes, prompts = table.bits[complete], table.original[complete], Prompts.of(table, complete)
+    bits, episodes, prompts = table.bits[complete], table.unit[complete], Prompts.of(table, complete)
     grounding = bits[:, 0] >= bits[:, 1] - ORDER_TOLERANCE_BITS
     language = bits[:, 1] >= bits[:, 2] - ORDER_TOLERANCE_BITS
 
@@ -115,7 +115,7 @@ def _per_step(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
 
     There is no mean of them: it would not be an estimate of anything.
     """
-    bits, episodes = table.bits[complete], table.original[complete]
+    bits, episodes = table.bits[complete], table.unit[complete]
     gain = bits[:, 0] - bits[:, 2]
     gained = gain >= LEAST_GAIN_BITS
     shares, labels = trust_of_each(*bits[gained].T), episodes[gained]
@@ -200,9 +200,9 @@ def _no_interval(entry: dict[str, Any], over: dict[str, Any]) -> str | None:
         return None
     if entry["value"] is None:
         return "no step has all three entropies"
-    different = over["different_episodes"]
-    noun = "episodes" if different == over["episode_count"] else "different episodes"
-    return too_few(different, noun) or "no interval: the same in every episode"
+    independent = over["independent_episodes"]
+    noun = "episodes" if independent == over["episode_count"] else "independent episodes"
+    return too_few(independent, noun) or "no interval: the same in every episode"
 
 
 def remarks(found: dict[str, Any]) -> list[str]:

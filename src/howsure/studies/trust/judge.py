@@ -71,6 +71,7 @@ def _step(sample: Sample, entropy: str) -> Step:
         grounded=result["knowledge_count"] > 0,
         instructed=result["instruction"] is not None,
         first_episode=result["first_episode"],
+        chain=result.get("chain"),
     )
 
 
@@ -149,7 +150,12 @@ def _about_prompts(samples: Sequence[Sample], options: dict[str, Any]) -> Iterat
             f"{copies} of {len(latest)} episodes asked word for word what an earlier one had asked, and tell nothing "
             "new: --act sample makes them different"
         )
-    if 0 < len(latest) < LEAST_UNITS:
+    if options["carry"] and len(latest) > 1:
+        yield (
+            "with --carry each episode begins with what was known at the end of the one before, so that all of them "
+            "hang together and count as one"
+        )
+    elif 0 < len(latest) < LEAST_UNITS:
         yield f"T and intervals take at least {LEAST_UNITS} different episodes: --episodes 10 --act sample gives some"
 
 

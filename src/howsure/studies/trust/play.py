@@ -53,6 +53,8 @@ class Ways(NamedTuple):
     keep_own: bool
     """Whether the model's own `grounding` field becomes knowledge."""
     sample_actions: bool
+    carries: bool
+    """Whether an episode begins with what was known at the end of the one before."""
     real_clock: bool
     max_steps: int
     seed: int
@@ -192,7 +194,8 @@ class Episode:
         return seed_of(self.ways.seed, self.number, self.steps)
 
     def _first_asked(self, asked: str) -> dict[str, int]:
-        """The step of this episode that asked the same first, and the episode that first asked all of it up to here.
+        """The step of this episode that asked the same first, the episode that first asked all of it up to here, and
+        the one that its chain of episodes began with.
 
         Where the action is drawn by chance, an episode that went as another did is one of its own all the same.
         """
@@ -201,6 +204,7 @@ class Episode:
         return {
             "first_asked": self._asked.setdefault(asked, self.steps + 1),
             "first_episode": chains.setdefault(self._chain, self.number),
+            "chain": 1 if self.ways.carries else self.number,
         }
 
     def _hear(self, feedback: str) -> list[Learned]:

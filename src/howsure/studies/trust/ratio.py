@@ -1,8 +1,8 @@
 """T over many steps as data, and why there is none: the one place that decides whether T is shown.
 
 T is a share of what was gained, so that it takes a gain that is clearly above zero and large enough to have shares,
-over at least five different episodes, from prompts that differ, and from entropies that the tokens nobody listed cannot
-turn around. Where one of these lacks, T is "not identified", and the two differences stand alone, with the reason.
+over at least five independent episodes, from prompts that differ, and from entropies that unlisted tokens cannot turn
+around. Where one of these lacks, T is "not identified", and the two differences stand alone, with the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def estimate(table: Steps, *, level: float = LEVEL) -> dict[str, Any]:
     """T over the complete steps with its interval and bounds, the two differences, and why T is not identified."""
     rows = table.complete
     h_x, h_xs, h_xls = table.bits[rows].T
-    found = trust_over_steps(h_x, h_xs, h_xls, table.original[rows], level=level, floor=LEAST_GAIN_BITS)
+    found = trust_over_steps(h_x, h_xs, h_xls, table.unit[rows], level=level, floor=LEAST_GAIN_BITS)
     between = _Bounds.of(table, rows)
     why = _why_not(found, Prompts.of(table, rows), between)
     shown = why is None
@@ -38,7 +38,7 @@ def estimate(table: Steps, *, level: float = LEVEL) -> dict[str, Any]:
         "floor_bits": LEAST_GAIN_BITS,
         "steps": found.steps_used,
         "episode_count": episodes,
-        "different_episodes": found.units,
+        "independent_episodes": found.units,
     }
 
 
@@ -142,13 +142,12 @@ def _reason(why: str, found: TrustEstimate, episodes: int, bounds: _Bounds | Non
             return _turned_around(bounds)
 
 
-def _too_few(different: int, episodes: int) -> str:
-    """`3 episodes, and T takes at least 5`, copies not counted."""
+def _too_few(independent: int, episodes: int) -> str:
+    """`3 episodes, and T takes at least 5`; copies and chains count once."""
     noun = "episode" if episodes == 1 else "episodes"
-    if different == episodes:
+    if independent == episodes:
         return f"{episodes} {noun}, and T takes at least {LEAST_UNITS}"
-    are = "is" if different == 1 else "are"
-    return f"{episodes} {noun}, of which {different} {are} different, and T takes at least {LEAST_UNITS} different ones"
+    return f"{independent} independent of {episodes} {noun}, and T takes at least {LEAST_UNITS}"
 
 
 def _interval(found: TrustEstimate) -> str:

@@ -38,7 +38,8 @@ class Step(msgspec.Struct, frozen=True):
     `action_probability` is that of the action that was executed, `confidence` that with equally good actions taken
     together, and `on_shortest_path` whether it was one that leads to the goal soonest. Without knowledge (`grounded`
     is False) X and X|S are the same prompt, without an instruction (`instructed`) X|S and X|L,S are. `first_episode`
-    is the number of the episode that first asked all that this one had asked up to this step.
+    is the number of the episode that first asked all that this one had asked up to this step, and `chain` that of the
+    one with which a chain of episodes begins, of which each knows what was known at the end of the one before.
     """
 
     episode: str
@@ -57,6 +58,7 @@ class Step(msgspec.Struct, frozen=True):
     grounded: bool | None = None
     instructed: bool | None = None
     first_episode: int | None = None
+    chain: int | None = None
 
     @property
     def bits(self) -> Three:
@@ -67,7 +69,8 @@ class Step(msgspec.Struct, frozen=True):
 class Steps:
     """Steps as columns; NaN where a number is missing.
 
-    `episode` is a place in `episodes`, and so is `original`: the episode that this one is a copy of, or itself.
+    `episode` is a place in `episodes`, and so is `unit`: the one that stands for all episodes that hang together, such
+    as the copies of it, which are the independent units of every interval.
     `reason` is a place in `reasons`, whose first, the empty word, is that of an entropy that is known. `bits`, `low`,
     `high` and `reason` are [steps × 3], in the order of `ENTROPIES`; `low` is NaN where an entropy has no bounds, and
     `high` is infinite where nothing bounds it.
@@ -75,7 +78,7 @@ class Steps:
 
     episodes: tuple[str, ...]
     episode: Codes
-    original: Codes
+    unit: Codes
     reasons: tuple[str, ...]
     reason: Reasons
     bits: Array
@@ -109,7 +112,12 @@ class Steps:
         return cls(
             episodes=tuple(episodes),
             episode=episode,
-            original=originals(tuple(episodes), episode, floats([step.first_episode for step in steps])),
+            unit=units(
+                tuple(episodes),
+                episode,
+                floats([step.first_episode for step in steps]),
+                floats([step.chain for step in steps]),
+            ),
             reasons=tuple(words),
             reason=np.array(reason, dtype=np.uint16).reshape(-1, 3),
             bits=bits,
@@ -127,7 +135,7 @@ class Steps:
         words: dict[str, int] = {"": 0}
         return cls(
             episode=_recoded([(part.episode, part.episodes) for part in parts], episodes),
-            original=_recoded([(part.original, part.episodes) for part in parts], episodes),
+            unit=_recoded([(part.unit, part.episodes) for part in parts], episodes),
             reason=_recoded([(part.reason, part.reasons) for part in parts], words).astype(np.uint16),
             episodes=tuple(episodes),
             reasons=tuple(words),
@@ -159,19 +167,24 @@ def bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) 
     return np.where(known, exact, low), np.where(known, exact, highest)
 
 
-def originals(episodes: tuple[str, ...], episode: Codes, first_episode: Array) -> Codes:
-    """For each step the episode that its own is a copy of, and itself where it is none or where that is not known.
+def units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain: Array) -> Codes:
+    """For each step the episode that stands for what its own hangs together with; itself where nothing is known of any.
 
-    An episode is a copy where even its last step came after the same questions as in an earlier one.
+    An episode is a copy where even its last step came after the same questions as in an earlier one. Those of a chain
+    are one unit: each goes on from what was known at the end of the one before.
     """
-    if np.isnan(first_episode).all():
+    if np.isnan(first_episode).all() and np.isnan(chain).all():
         return episode
-    places = {name: code for code, name in enumerate(episodes)}
-    latest = np.full(len(episodes), -np.inf)
-    np.maximum.at(latest, episode, np.where(np.isnan(first_episode), np.inf, first_episode))
-    own = np.arange(len(episodes))
-    found = [places.get(f"{number:.0f}", -1) for number in latest.tolist()]
-    return np.where(np.array(found, dtype=np.int64) < 0, own, found)[episode].astype(np.int64)
+    places: dict[str | None, int] = {name: code for code, name in enumerate(episodes)}
+
+    def named(numbers: Array) -> Codes:
+        """For each episode the one of the highest of these numbers, or itself."""
+        highest = np.full(len(episodes), -np.inf)
+        np.maximum.at(highest, episode, np.where(np.isnan(numbers), np.inf, numbers))
+        names = [f"{number:.0f}" if np.isfinite(number) else None for number in highest.tolist()]
+        return np.array([places.get(name, own) for own, name in enumerate(names)], dtype=np.int64)
+
+    return named(chain)[named(first_episode)][episode].astype(np.int64)
 
 
 def _reasons(step: Step) -> list[str]:

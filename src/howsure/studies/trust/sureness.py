@@ -27,16 +27,16 @@ def sureness(table: Steps, *, seed: int, level: float = LEVEL) -> dict[str, Any]
         "actions": int(judged.sum()),
         "not_judged": int((~judged).sum()),
         "without_probability": int((judged & np.isnan(table.action_probability)).sum()),
-        "agreement": share(right[judged] == 1, table.original[judged], level=level),
+        "agreement": share(right[judged] == 1, table.unit[judged], level=level),
         "calibration": calibration(
             table.confidence[believed],
             right[believed] == 1,
             level=level,
             seed=seed,
-            clusters=table.original[believed],
+            clusters=table.unit[believed],
         ),
         "selective": selective(
-            table.action_probability[known], right[known] == 1, level=level, clusters=table.original[known]
+            table.action_probability[known], right[known] == 1, level=level, clusters=table.unit[known]
         ),
     }
 

@@ -37,6 +37,7 @@ SHARED = (
     "shortest_distance",
     "first_asked",
     "first_episode",
+    "chain",
     "grounded",
     "instructed",
     "missing_entropies",

@@ -74,6 +74,7 @@ class Prepared(NamedTuple):
             instruction=self.instruction,
             keep_own=options["own_grounding"],
             sample_actions=options["act"] == "sample",
+            carries=options["carry"],
             real_clock=options["clock"] == "real",
             max_steps=options["max_steps"],
             seed=seed,
