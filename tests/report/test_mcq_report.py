@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import howsure
-from howsure.report.compare import mcnemar_in_words, print_comparison, signed_with_interval
+from howsure.report.compare import mcnemar_in_words, print_comparison
 from howsure.report.mcq import confidence_in_words, ece_in_words, print_mcq
 from howsure.report.text import signed_nats, signed_points
 from studies.on_paper import OnPaper, write
@@ -125,13 +125,13 @@ def test_an_ece_stands_beside_what_perfect_calibration_would_show() -> None:
 
 def test_a_difference_says_how_good_its_interval_is() -> None:
     paired = {"low": 0.02, "high": 0.18, "approximate": True, "note": None}
-    assert signed_with_interval(0.1, paired, signed_points) == "+10.0 points (about +2.0 to +18.0)"
+    assert signed_points(0.1, paired) == "+10.0 points (about +2.0 to +18.0)"
     exact = paired | {"approximate": False}
-    assert signed_with_interval(0.1, exact, signed_points) == "+10.0 points (+2.0 to +18.0)"
+    assert signed_points(0.1, exact) == "+10.0 points (+2.0 to +18.0)"
     alike = {"low": None, "high": None, "note": "no interval: all changed alike"}
-    assert signed_with_interval(0.5, alike, signed_nats) == "+0.500 nats (all changed alike)"
+    assert signed_nats(0.5, alike) == "+0.500 nats (all changed alike)"
     few = alike | {"note": "no interval: 4 questions, and it takes at least 5"}
-    assert signed_with_interval(0.5, few, signed_nats) == "+0.500 nats"
+    assert signed_nats(0.5, few) == "+0.500 nats"
 
 
 def test_mcnemar_in_words() -> None:
@@ -147,9 +147,9 @@ def test_mcnemar_in_words() -> None:
 
 
 def test_differences_carry_sign_unit_and_interval() -> None:
-    assert signed_points(0.1, 0.02, 0.18) == "+10.0 points (+2.0 to +18.0)"
+    assert signed_points(0.1, {"low": 0.02, "high": 0.18}) == "+10.0 points (+2.0 to +18.0)"
     assert signed_points(-0.1) == "-10.0 points"
-    assert signed_nats(0.5222, -0.1, 1.0) == "+0.522 nats (-0.100 to +1.000)"
+    assert signed_nats(0.5222, {"low": -0.1, "high": 1.0}) == "+0.522 nats (-0.100 to +1.000)"
     assert signed_points(None) == signed_nats(None) == "—"
 
 

@@ -20,7 +20,6 @@ def compare(
     output_json: Annotated[
         Path | None, typer.Option(**common.LOCAL, help="Write both runs' results and the comparison into this file.")
     ] = None,
-    seed: common.Seed = 0,
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
     dry_run: common.DryRun = False,
@@ -46,7 +45,7 @@ def compare(
         return common.print_plan({"items": items, "model_calls": 0, "tokens": 0}, as_json)
     if output_json is not None:
         check_writable(output_json)
-    found = compare_runs(a, b, seed=seed)
+    found = compare_runs(a, b)
     if output_json is not None:
         write_document(output_json, comparison_document(found) if study == "mcq" else found)
     if as_json:

@@ -16,8 +16,8 @@ from howsure.measures.intervals import Interval, mean_interval, share_interval
 Array = NDArray[np.float64]
 Scheme = Literal["width", "mass"]
 
-MOST_FLOOR_DRAWS = 20_000_000
-"""Answers drawn for a calibration floor at the most: a million answers get 100 draws, which are enough there."""
+MOST_FLOOR_DRAWS = 5_000_000
+"""Answers drawn for a calibration floor at the most: 50,000 answers and more get 100 draws, which are enough there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,9 @@ def overconfidence_interval(
         return None
     mean, accuracy = float(sure.mean()), float(right.mean())
     of_mean = mean_interval(sure, clusters=clusters, level=level)
-    below, above = (0.0, 0.0) if of_mean is None else (mean - of_mean.low, of_mean.high - mean)
+    below, above = (0.0, 0.0)
+    if of_mean is not None:
+        below, above = mean - max(0.0, of_mean.low), min(1.0, of_mean.high) - mean
     together = _correlation(sure, right, cluster_codes(clusters, len(sure)))
     value = mean - accuracy
     low = value - _joint(below, share.high - accuracy, together)

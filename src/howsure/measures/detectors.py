@@ -97,7 +97,8 @@ def turn_count(uncertainty: Turns, *, lot: float = 0.0) -> Array:
     """How many turns there were so far, known or not: an alarm on it says "turn k is reached", whatever was in it.
 
     Many runs have the same number of turns. `lot`, a number from 0 up to 1 for each run, decides between those, so that
-    a threshold can lie among them; without it, a limit of turns that many successful runs reach would silence the alarm.
+    a threshold can lie among them; without it, a limit of turns that many successful runs reach would silence the
+    alarm.
 
     >>> turn_count([0.5, None, 0.5], lot=0.25)
     array([1.25, 2.25, 3.25])

@@ -47,22 +47,11 @@ def _rows(
     difference, paired = comparison["difference"][field], comparison["difference"][f"paired_{name}"]
     if paired is None:
         return [(words, shown(a), shown(b), signed(difference))]
-    interval = signed_with_interval(paired["mean_difference"], paired, signed)
+    interval = signed(paired["mean_difference"], paired)
     if difference is not None and math.isclose(difference, paired["mean_difference"], abs_tol=1e-9):
         return [(words, shown(a), shown(b), interval)]
     both = (f"  of {paired['items']} in both", shown(paired["mean_a"]), shown(paired["mean_b"]), interval)
     return [(words, shown(a), shown(b), signed(difference)), both]
-
-
-def signed_with_interval(difference: float | None, paired: dict[str, Any], signed: Callable[..., str]) -> str:
-    """`+10.0 points (about +2.0 to +18.0)`: a paired difference by its own words, and whether its ends are rough.
-
-    Where nothing varies it says so. Where there are too few units for an interval, the notes do.
-    """
-    shown = signed(difference, paired["low"], paired["high"])
-    if (paired.get("note") or "").endswith("alike"):
-        return f"{shown} (all changed alike)"
-    return shown.replace("(", "(about ", 1) if paired.get("approximate") else shown
 
 
 def mcnemar_in_words(difference: dict[str, Any]) -> str:

@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.compare import signed_with_interval
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
-from howsure.report.text import percent, shortened, signed_points
+from howsure.report.text import percent, shortened, signed, signed_points
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12
 ID_CHARACTERS = 20
@@ -71,7 +70,7 @@ def _shares(comparison: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _figure(found: dict[str, Any], shown: Callable[..., str], signed: Callable[..., str]) -> tuple[str, str, str]:
     """A figure of both runs; one that only the difference has leaves their places empty."""
-    changed = signed_with_interval(found["difference"], found, signed)
+    changed = signed(found["difference"], found)
     if found["a"] is None and found["difference"] is not None:
         return "", "", changed
     return shown(found["a"]), shown(found["b"]), changed
@@ -84,11 +83,8 @@ def _distance(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) < 1e6 else f"{value:.3g}"
 
 
-def _signed_distance(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    if value is None:
-        return "—"
-    shown, *interval = (f"{'+' if one >= 0 else ''}{_distance(one)}" for one in (value, low, high) if one is not None)
-    return f"{shown} ({interval[0]} to {interval[1]})" if len(interval) == 2 else shown
+def _signed_distance(value: float | None, found: dict[str, Any] | None = None) -> str:
+    return signed(value, "", 1.0, 1, found)
 
 
 def distances_in_words(difference: dict[str, Any]) -> str:
@@ -149,7 +145,7 @@ def _splits(kind: str, rows: Sequence[dict[str, Any]]) -> Table:
 
 def _hits(row: dict[str, Any]) -> tuple[str, str]:
     found = row["figures"]["hit_rate"]
-    points = signed_with_interval(found["difference"], found, signed_points).replace(" points", "")
+    points = signed_points(found["difference"], found).replace(" points", "")
     return f"{found['a'] * 100:.1f}, {found['b'] * 100:.1f}", points
 
 

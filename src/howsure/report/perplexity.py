@@ -115,10 +115,7 @@ def print_comparison(console: Console, comparison: dict[str, Any]) -> None:
 def rows_of(comparison: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """What is compared: its name, A, B, and B − A."""
     a, b, difference = comparison["a"], comparison["b"], comparison["difference"]
-    shown = signed_bits(difference["bits_per_byte"])
-    if difference["low"] is not None:
-        about = "about " if difference["approximate"] else ""
-        shown += f" ({about}{difference['low']:+.4f} to {difference['high']:+.4f})"
+    shown = signed_bits(difference["bits_per_byte"], difference)
     by_choice = ("perplexity_per_word", "perplexity_per_token")
     tokens_a, tokens_b = (f"{side['tokens']:,}" if side["tokens"] is not None else "—" for side in (a, b))
     return [

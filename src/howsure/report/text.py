@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
 _KEPT = {"\n", "\t"}
@@ -85,43 +86,42 @@ def percent(share: float | None) -> str:
     return "—" if share is None else f"{share * 100:.1f} %"
 
 
-def signed_points(
-    difference: float | None, low: float | None = None, high: float | None = None, approximate: bool | None = None
-) -> str:
+Found = Mapping[str, Any]
+"""A difference as a comparison holds it: `low`, `high`, `approximate`, `note`."""
+
+
+def signed_points(difference: float | None, found: Found | None = None) -> str:
     """`+10.0 points (+2.0 to +18.0)`: a difference of two shares."""
-    return _signed(difference, "points", 100.0, 1, low, high, approximate)
+    return signed(difference, "points", 100.0, 1, found)
 
 
-def signed_nats(
-    difference: float | None, low: float | None = None, high: float | None = None, approximate: bool | None = None
-) -> str:
+def signed_nats(difference: float | None, found: Found | None = None) -> str:
     """`+0.522 nats (+0.101 to +0.943)`."""
-    return _signed(difference, "nats", 1.0, 3, low, high, approximate)
+    return signed(difference, "nats", 1.0, 3, found)
 
 
-def signed_bits(
-    difference: float | None, low: float | None = None, high: float | None = None, approximate: bool | None = None
-) -> str:
+def signed_bits(difference: float | None, found: Found | None = None) -> str:
     """`-0.1234 bits (about -0.1500 to -0.1000)`."""
-    return _signed(difference, "bits", 1.0, 4, low, high, approximate)
+    return signed(difference, "bits", 1.0, 4, found)
 
 
-def _signed(
-    difference: float | None,
-    unit: str,
-    scale: float,
-    digits: int,
-    low: float | None,
-    high: float | None,
-    approximate: bool | None,
-) -> str:
+def signed(difference: float | None, unit: str, scale: float, digits: int, found: Found | None = None) -> str:
+    """A difference with its interval; "about" where that holds only roughly, "all changed alike" where nothing varies.
+
+    Where there are too few units for an interval, the notes say so.
+    """
     if difference is None:
         return "—"
-    shown = f"{difference * scale:+.{digits}f} {unit}"
-    if low is None or high is None:
-        return shown
-    about = "about " if approximate else ""
-    return f"{shown} ({about}{low * scale:+.{digits}f} to {high * scale:+.{digits}f})"
+    shown = f"{_signed(difference * scale, digits)} {unit}".rstrip()
+    if found is None or found.get("low") is None or found.get("high") is None:
+        alike = found is not None and (found.get("note") or "").endswith("alike")
+        return f"{shown} (all changed alike)" if alike else shown
+    about = "about " if found.get("approximate") else ""
+    return f"{shown} ({about}{_signed(found['low'] * scale, digits)} to {_signed(found['high'] * scale, digits)})"
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{'+' if value >= 0 else ''}{_decimals(value, digits)}"
 
 
 def _visible(character: str, one_line: bool) -> str:

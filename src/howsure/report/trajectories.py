@@ -331,8 +331,7 @@ def breakdown_lines(breakdown: dict[str, Any]) -> list[str]:
 
 def difference_text(found: dict[str, Any]) -> str:
     """`+12.0 points (about -5.0 to +30.0)`."""
-    shown = signed_points(found["difference"], found["low"], found["high"])
-    return shown.replace("(", "(about ") if found["approximate"] else shown
+    return signed_points(found["difference"], found)
 
 
 def _beside_turn_count(name: str, found: dict[str, Any] | None) -> list[str]:

@@ -10,7 +10,6 @@ from howsure.errors import HowsureError, InputError, RunDamaged
 from howsure.runs import Run
 from howsure.studies.grounding import comparison as grounding
 from howsure.studies.mcq import comparison as mcq
-from howsure.studies.pairs import check_seed
 from howsure.studies.perplexity import comparison as perplexity
 
 RunLike = Run | str | os.PathLike[str]
@@ -28,17 +27,16 @@ class Comparison(dict[str, Any]):
         return str(wiring.ask("html", self))
 
 
-def compare(run_a: RunLike, run_b: RunLike, *, seed: int = 0) -> Comparison:
+def compare(run_a: RunLike, run_b: RunLike) -> Comparison:
     """Compare two finished runs from their folders; no model is needed.
 
     Gives `a` and `b` (the figures of each), `difference` (B − A, with paired intervals) and `notes`. Runs of different
     studies, over other data, or asked in another way, are refused.
     """
-    check_seed(seed)
     a, b = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
     study = study_of(a, b)
     try:
-        return Comparison(STUDIES[study].compare(a, b, seed=seed))
+        return Comparison(STUDIES[study].compare(a, b))
     except HowsureError:
         raise
     except NOT_WHAT_IT_SAYS as error:

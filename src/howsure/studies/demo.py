@@ -16,7 +16,9 @@ from howsure.studies import grounding, mcq, perplexity, trajectories, trust
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.theorem import Theorem, theorem
 
-TRUST_STEPS = 4
+TRUST_EPISODES = 6
+TRUST_STEPS = 2
+"""Of each episode. Several short episodes that differ say more of T than a long one, which identifies nothing."""
 GROUNDING_TOKENS = 128
 
 
@@ -78,7 +80,7 @@ def trajectories_job(model: Model) -> Job:
 
 
 def trust_job(model: Model) -> Job:
-    """A few steps in the map with rooms and furniture, by exact scores."""
+    """A few steps of several episodes in the map with rooms and furniture, by exact scores."""
     with closing(_trust(model)) as prepared:
         cost = prepared.cost()
 
@@ -91,7 +93,7 @@ def trust_job(model: Model) -> Job:
 
 
 def _trust(model: Model) -> trust.Prepared:
-    return trust.prepare("home", model, max_steps=TRUST_STEPS)
+    return trust.prepare("home", model, episodes=TRUST_EPISODES, max_steps=TRUST_STEPS, act="sample")
 
 
 def grounding_job(model: Model) -> Job:

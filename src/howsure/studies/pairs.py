@@ -125,7 +125,7 @@ def carry_out_all(
             f"{shown_path(os.fspath(folder))} is the run folder of one model: with --model-b choose another --out"
         )
     first, second = into("a", what=f"{study} a"), into("b", what=f"{study} b")
-    comparison = compare(first.run, second.run, seed=seed)
+    comparison = compare(first.run, second.run)
     with at_hand(folder) as here:
         write_atomic(here / COMPARISON, to_json(comparison, indent=2) + b"\n")
         have_report_written("pair_report", here, first.run.path, second.run.path)

@@ -57,8 +57,9 @@ def calibration(
 ) -> dict[str, Any] | None:
     """Of the answers given with confidence c, is a share c right? None for no answers.
 
-    Only for what claims to be a probability of being right. Answers that hang together, such as the steps of an episode,
-    have one label in `clusters`. Beside each ECE stands the floor: what it would be were every confidence exactly right.
+    Only for what claims to be a probability of being right. Answers that hang together, such as the steps of an
+    episode, have one label in `clusters`. Beside each ECE stands the floor: what it would be were every confidence
+    exactly right.
     """
     if not len(confidence):
         return None

@@ -36,7 +36,7 @@ def laid_out(found: dict[str, Any] | str, a: Material, b: Material) -> list[Sect
 
 def _asked(by: Callable[..., dict[str, Any]], a: Material, b: Material) -> dict[str, Any] | str:
     try:
-        return by(a.run, b.run, seed=a.run.manifest.identity.seed)
+        return by(a.run, b.run)
     except HowsureError as error:
         return str(error)
 

@@ -18,13 +18,13 @@ LARGE_BYTES = 40_000_000
 """Of both files of samples together; fewer are compared sooner than a process starts."""
 
 
-def compare(a: Run, b: Run, *, seed: int) -> dict[str, Any]:
+def compare(a: Run, b: Run) -> dict[str, Any]:
     """As `studies.comparing.compare`."""
     from howsure.studies.comparing import compare as compare_here  # the studies take a while to load
 
     if _sample_bytes(a) + _sample_bytes(b) < LARGE_BYTES:
-        return compare_here(a, b, seed=seed)
-    command = ["compare", str(a.path), str(b.path), f"--seed={seed}", "--json", "--quiet"]
+        return compare_here(a, b)
+    command = ["compare", str(a.path), str(b.path), "--json", "--quiet"]
     # -P: modules are not looked for in the folder that one happens to stand in, which may be anybody's
     done = subprocess.run(
         [sys.executable, "-P", "-m", "howsure", *command], stdin=subprocess.DEVNULL, capture_output=True, check=False

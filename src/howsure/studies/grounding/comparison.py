@@ -86,11 +86,8 @@ class Both(NamedTuple):
         return Both(self.a.rows(chosen), self.b.rows(chosen))
 
 
-def compare(run_a: Run, run_b: Run, *, seed: int = 0) -> dict[str, Any]:
-    """`a` and `b` (the figures of each), `difference` (B − A, with paired intervals over screens) and `notes`.
-
-    Nothing is drawn by chance here; `seed` is what the comparisons of all studies take.
-    """
+def compare(run_a: Run, run_b: Run) -> dict[str, Any]:
+    """`a` and `b` (the figures of each), `difference` (B − A, with paired intervals over screens) and `notes`."""
     a, b = read_side(run_a), read_side(run_b)
     check_comparable(a, b)
     b = b._replace(samples=_in_the_order_of(a.samples, b.samples))

@@ -48,15 +48,11 @@ class Side(NamedTuple):
         return self.run.manifest.identity.options.get("cluster")
 
 
-def compare(
-    run_a: Run | str | os.PathLike[str], run_b: Run | str | os.PathLike[str], *, seed: int = 0
-) -> dict[str, Any]:
+def compare(run_a: Run | str | os.PathLike[str], run_b: Run | str | os.PathLike[str]) -> dict[str, Any]:
     """Compare two finished mcq runs from their folders; no model is needed.
 
     Gives `a` and `b` (the figures of each), `difference` (B − A, with paired intervals, McNemar's exact test and the
     flips) and `notes`. Runs over other questions, or asked in another way, are refused.
-
-    Nothing is drawn by chance here; `seed` is what the comparisons of all studies take.
     """
     a, b = (read_side(run) for run in (run_a, run_b))
     check_comparable(a, b)

@@ -38,11 +38,8 @@ def read_side(run: Run) -> Side:
     return Side(run, summary, document_rows(run.records(evidence=False)))
 
 
-def compare(run_a: Run, run_b: Run, *, seed: int = 0) -> dict[str, Any]:
-    """`a` and `b` (the figures of each over the documents that both read), `difference` (B − A) and `notes`.
-
-    Nothing is drawn by chance here; `seed` is what the comparisons of all studies take.
-    """
+def compare(run_a: Run, run_b: Run) -> dict[str, Any]:
+    """`a` and `b` (the figures of each over the documents that both read), `difference` (B − A) and `notes`."""
     a, b = read_side(run_a), read_side(run_b)
     first, second = (side.run.manifest.identity.data.get("fingerprint") for side in (a, b))
     if first != second:
