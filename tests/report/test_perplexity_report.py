@@ -16,7 +16,7 @@ import howsure
 from howsure.report import progress as progress_module
 from howsure.report.perplexity import print_comparison, print_perplexity, print_trained
 from howsure.report.progress import BarProgress, LineProgress
-from howsure.report.text import short_figure, value_with_interval
+from howsure.report.text import figure, value_with_interval
 from howsure.runs import Sample
 from howsure.studies.perplexity.work import ReadSoFar
 from studies.readers import BYTES, PROBS, Reader, poem, put, write_arpa
@@ -96,7 +96,7 @@ def test_few_texts_are_said_to_be_these_texts_only(tmp_path: Path, count: int, w
     assert shown.count(f"of {which} only; an interval takes 5 documents") == 3
     assert "interval " not in shown.replace("an interval takes", "")
     bits = found.a.summary["headline"][0]
-    in_a_list = short_figure(bits)
+    in_a_list = figure(bits)
     assert in_a_list.endswith(f"bits (of {which} only; an interval takes 5 documents)")
     compared = in_one_line(printed(lambda console: print_comparison(console, found.comparison), width))
     difference = found.comparison["difference"]["bits_per_byte"]

@@ -14,7 +14,7 @@ from rich.console import Console
 from howsure.evidence import Outcome, TokenLogprobs, TopAlternatives
 from howsure.report.progress import BarProgress, LineProgress, progress_for
 from howsure.report.surprise import print_reading
-from howsure.report.text import figure, printable, quoted, short_figure
+from howsure.report.text import figure, printable, quoted
 from howsure.runs import NoProgress, Sample
 from howsure.studies.reading import Reading
 
@@ -95,7 +95,10 @@ def test_probability_zero_is_said_not_hidden() -> None:
 def test_numbers_carry_unit_and_interval() -> None:
     share = {"name": "accuracy", "value": 0.5, "unit": "share", "low": 0.25, "high": 0.75}
     assert figure(share) == "accuracy 50.0 % (25.0 to 75.0)"
-    assert short_figure(share) == "accuracy 50.0 %"
+    about = share | {"approximate": True, "note": "of 6 episodes"}
+    assert figure(about) == "accuracy 50.0 % (about 25.0 to 75.0; of 6 episodes)"
+    none = {"name": "T", "value": None, "unit": "", "note": "not identified: 3 episodes"}
+    assert figure(none) == "T — (not identified: 3 episodes)"
     assert figure({"name": "mean margin", "value": 1.5, "unit": "nats"}) == "mean margin 1.500 nats"
     assert figure({"name": "x", "value": None, "unit": "nats"}) == "x —", "what is missing is no number"
 

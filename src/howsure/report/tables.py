@@ -13,12 +13,12 @@ from rich.text import Text
 
 from howsure.errors import HowsureError
 from howsure.report.pages.contract import CANNOT
-from howsure.report.text import figure, printable, short_figure, shortened, value_with_interval
+from howsure.report.text import figure, printable, shortened, value_with_interval
 from howsure.runs import Run, Sample
 
 SHOWN_FAILURES = 5
 ID_CHARACTERS = 200
-SHOWN_FIGURES = 2
+SHOWN_FIGURES = 3
 """Of a run in a list; all of them are in its summary."""
 
 
@@ -77,19 +77,19 @@ def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None
             _whole(manifest.identity.model.get("name")),
             run.status,
             str(manifest.items),
-            _whole(_headline(run) or "—"),
+            Text(_headline(run) or "—"),
             _whole(manifest.started[:16].replace("T", " ")),
         )
     console.print(table)
 
 
 def _headline(run: Run) -> str:
-    """The first figures; a sentence where summary.json, which may come from anywhere, does not hold them."""
+    """The first figures, one a line; a sentence where summary.json, which may come from anywhere, holds none."""
     try:
         figures = (run.summary or {}).get("headline", [])[:SHOWN_FIGURES]
-        return ", ".join(short_figure(entry) for entry in figures)
+        return "\n".join(printable(figure(entry), one_line=True) for entry in figures)
     except HowsureError as error:
-        return str(error)
+        return printable(str(error), one_line=True)
     except CANNOT as error:
         return f"summary.json does not hold what it should: {type(error).__name__}"
 

@@ -26,11 +26,6 @@ def figure(entry: dict[str, Any]) -> str:
     return f"{entry['name']} {value_with_interval(entry)}"
 
 
-def short_figure(entry: dict[str, Any]) -> str:
-    """`accuracy 55.0 %`, without its interval, where there is no room for it; what qualifies it stays."""
-    return figure(entry | {"low": None, "high": None})
-
-
 _UNITS = {"share": (100.0, "%", 1), "of 1000": (1.0, "of 1000", 1)}
 """By what a value is multiplied, the unit that is shown, and so many decimals."""
 

@@ -32,7 +32,7 @@ COLUMNS = (
     Column("items", "items", "number", digits=0, help="How many samples it has when it is finished."),
     Column("data", "data", "text", help="Where the data was read from."),
 )
-SHOWN_FIGURES = 2
+SHOWN_FIGURES = 3
 BLOCK_BYTES = 1 << 20
 
 
