@@ -467,9 +467,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
     parser.add_argument("names", nargs="*", help="how the rows begin that are wanted, such as AUROC or 'mean: normal'")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the simulations")
-    parser.add_argument(
-        "--repeats", type=int, default=2000, help="data sets drawn for each cell; 1,000 units get half"
-    )
+    parser.add_argument("--repeats", type=int, default=2000, help="data sets drawn for each cell; 1,000 units get half")
     asked = parser.parse_args(arguments)
     chosen = cases(asked.names)
     print(f"How often a 95 % interval holds the truth, over {asked.repeats:,} data sets a cell, seed {asked.seed}.\n")

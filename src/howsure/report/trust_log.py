@@ -104,7 +104,7 @@ def entropy_table(summary: dict[str, Any]) -> Table:
         table.add_row(f"{NAMES[name]}, given {GIVEN[name]}", value_with_interval(entry | {"unit": "bits"}))
     for words, name in DIFFERENCES.items():
         entry = trust[name]
-        table.add_row(words, signed_bits(entry["value"], entry["low"], entry["high"], entry["approximate"]))
+        table.add_row(words, signed_bits(entry["value"], entry))
     return table
 
 

@@ -40,6 +40,8 @@ class Column(NamedTuple):
     digits: int = 3
     help: str = ""
     """What it means, for somebody who sees it for the first time."""
+    shown: int = 140
+    """Characters of a text that a row has room for."""
 
 
 ID = Column("id", "sample", "text", help="The name of the sample in the data.")

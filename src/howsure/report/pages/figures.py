@@ -12,6 +12,8 @@ MEANINGS = {
     "user confusion": "the same for the turns of the user",
     "trust T": "what knowing the place takes off the doubt, as a share of what place and instruction take off",
     "coherent trust T": "the same under one joint distribution, where it lies between 0 and 1",
+    "I(X;S)": "what the place alone tells about the action",
+    "I(X;S,L)": "what place and instruction together tell about the action",
     "ΔH_S": "how much surer of its action it is when told about the place; below 0: less sure",
     "ΔH_L,S": "how much surer when told about the place and the instruction; below 0: less sure",
     "rows complete": "steps with all three entropies",

@@ -18,7 +18,6 @@ from howsure.report.text import counted
 from howsure.report.viewer.address import FILTER, State
 from howsure.report.viewer.query import PAGE_ROWS, Finder, Found
 
-TEXT_CHARACTERS = 140
 CHOICE_CHARACTERS = 60
 SHORT_CHARACTERS, WIDE_CHARACTERS = 16, 60
 """Texts that are not broken into lines, and those that are given room."""
@@ -178,7 +177,7 @@ def cell(value: Any, column: Column) -> Node:
         return number(float(value), 0 if isinstance(value, int) else column.digits)
     if column.kind == "flag":
         return flag(value) if column.name != "correct" else h.strong(class_="good" if value else "bad")[flag(value)]
-    return words(value, TEXT_CHARACTERS) or "(empty)"
+    return words(value, column.shown) or "(empty)"
 
 
 def _nothing(one: Grid, columns: list[Column]) -> Element:

@@ -20,7 +20,13 @@ COLUMNS = (
     Column("run", "run", "text", help="The run folder, below the one that is served."),
     Column("study", "study", "word", help="Which of the studies it is."),
     Column("model", "model", "text", help="The model's name, as it was given."),
-    Column("figures", "figures", "text", help="The headline figures with their intervals, or why there are none."),
+    Column(
+        "figures",
+        "figures",
+        "text",
+        help="The headline figures with their intervals, and what qualifies them; or why there are none.",
+        shown=600,
+    ),
     Column(
         "status",
         "status",
@@ -133,7 +139,7 @@ def _figures(run: Run) -> str:
         summary = run.summary
         if summary is None:
             return "summary.json is missing: run the same command again to have it written"
-        return ", ".join(figure(entry) for entry in summary["headline"][:SHOWN_FIGURES]) or "no figures"
+        return " · ".join(figure(entry) for entry in summary["headline"][:SHOWN_FIGURES]) or "no figures"
     except HowsureError as error:
         return str(error)
     except CANNOT as error:
