@@ -63,7 +63,7 @@ def test_runs_for_which_a_report_has_no_room_are_there_in_short(
     monkeypatch.setattr(report, "MOST_BYTES", most)
     html = report_of([tmp_path / "run"] * 6)
     assert len(html.encode()) < most
-    assert html.count("<h1>mcq: ") == html.count("those that could be measured") == 6, "every run has its figures"
+    assert html.count("<h1>mcq: ") == html.count("scored / total") == 6, "every run has its figures"
     assert 1 <= html.count('id="run-') < 6, "and as many as there is room for have their samples"
     assert html.count("Samples and plots of this run are left out") == 6 - html.count(
         "<strong>By how much does the best"

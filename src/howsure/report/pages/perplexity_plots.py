@@ -15,7 +15,7 @@ from howsure.report.pages.chart import Chart
 from howsure.report.pages.columns import Table
 from howsure.report.pages.contract import Section
 from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import number, table
+from howsure.report.pages.parts import number, table, words
 from howsure.report.pages.perplexity_blocks import Along, longest
 from howsure.report.perplexity import unit_rows
 from howsure.report.text import counted
@@ -65,8 +65,8 @@ def _named(entry: dict[str, Any]) -> Named:
 
 
 def short_name(document: str) -> str:
-    """The end of a path, which tells files apart better than its beginning."""
-    return document if len(document) <= SHORT_NAME else f"…{document[1 - SHORT_NAME :]}"
+    """The end of a path, which tells files apart better than its beginning; safe to show, whatever it is called."""
+    return words(document if len(document) <= SHORT_NAME else f"…{document[1 - SHORT_NAME :]}")
 
 
 # -- along a document -------------------------------------------------------------------------------------------------
