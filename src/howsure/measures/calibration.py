@@ -19,6 +19,9 @@ Scheme = Literal["width", "mass"]
 MOST_FLOOR_DRAWS = 5_000_000
 """Answers drawn for a calibration floor at the most: 50,000 answers and more get 100 draws, which are enough there."""
 
+DRAWN_AT_ONCE = 100_000
+"""Answers drawn in one step for a calibration floor; a megabyte."""
+
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityBins:
@@ -107,11 +110,12 @@ def calibration_floor(
     expected = np.add.reduceat(sure[order], starts)
     rng = np.random.default_rng(seed)
     draws = max(100, min(draws, MOST_FLOOR_DRAWS // len(sure)))
+    at_once = max(1, DRAWN_AT_ONCE // len(sure))
     gaps = [
-        np.abs(np.add.reduceat(rng.random(len(sure)) < sure[order], starts, dtype=np.float64) - expected).sum()
-        for _ in range(draws)
+        np.abs(np.add.reduceat(rng.random((rows, len(sure))) < sure[order], starts, axis=1, dtype=np.float64) - expected)
+        for rows in (min(at_once, draws - begun) for begun in range(0, draws, at_once))
     ]
-    errors = np.array(gaps) / len(sure)
+    errors = np.concatenate(gaps).sum(axis=1) / len(sure)
     return CalibrationFloor(float(errors.mean()), float(np.quantile(errors, 0.95)))
 
 
