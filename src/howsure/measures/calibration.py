@@ -111,10 +111,10 @@ def calibration_floor(
     rng = np.random.default_rng(seed)
     draws = max(100, min(draws, MOST_FLOOR_DRAWS // len(sure)))
     at_once = max(1, DRAWN_AT_ONCE // len(sure))
-    gaps = [
-        np.abs(np.add.reduceat(rng.random((rows, len(sure))) < sure[order], starts, axis=1, dtype=np.float64) - expected)
-        for rows in (min(at_once, draws - begun) for begun in range(0, draws, at_once))
-    ]
+    gaps = []
+    for begun in range(0, draws, at_once):
+        right = rng.random((min(at_once, draws - begun), len(sure))) < sure[order]
+        gaps.append(np.abs(np.add.reduceat(right, starts, axis=1, dtype=np.float64) - expected))
     errors = np.concatenate(gaps).sum(axis=1) / len(sure)
     return CalibrationFloor(float(errors.mean()), float(np.quantile(errors, 0.95)))
 

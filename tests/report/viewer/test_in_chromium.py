@@ -106,7 +106,7 @@ def test_the_list_leads_to_a_run_and_the_run_to_a_sample(watched: chrome.Watched
     page.wait_for_load_state()
     assert "2 of 60" in page.locator("main").inner_text()
     page.get_by_role("link", name="Back to the table").first.click()
-    assert page.locator("table.grid").is_visible()
+    page.wait_for_selector("table.grid")  # the new page may still be loading
 
 
 def test_sorting_by_a_column_and_the_address_that_says_so(watched: chrome.Watched, address: str) -> None:
