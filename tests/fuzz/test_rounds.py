@@ -84,7 +84,7 @@ def test_a_slow_reader_is_found_even_where_it_catches_everything(monkeypatch: py
 
 
 def test_a_slow_call_into_c_is_found_when_it_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_SECONDS", 0.002)  # a fiftieth of what the call takes on a quick machine
+    monkeypatch.setattr(limits, "MOST_SECONDS", 0.002)  # far below what the call takes on any machine
     monkeypatch.setattr(limits.signal, "setitimer", lambda *_: None)
     with pytest.raises(limits.TooSlow, match="CPU time for 3 bytes"):
         limits.feed(lambda data: (sorted(range(400_000), key=str), None)[1], b"abc")

@@ -30,11 +30,17 @@ def ends(interval):
 # -- means ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_mean_without_skew_is_students_t():
-    """statsmodels' DescrStatsW([1 … 7]).tconfint_mean()."""
-    assert ends(mean_interval([1, 2, 3, 4, 5, 6, 7])) == pytest.approx(
-        (2.0021048397085917, 5.997895160291408), rel=1e-9
-    )
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7], (2.0021048397085917, 5.997895160291408)),
+        ([0.3, 0.9, 1.1, 1.3, 1.9], (0.3759916956912571, 1.8240083043087432)),
+        ([-4, -1, 0, 0, 0, 0, 0, 1, 4, -2, 2], (-1.3767990387347084, 1.3767990387347084)),
+    ],
+)
+def test_a_mean_without_skew_is_students_t(values, expected):
+    """statsmodels' DescrStatsW(values).tconfint_mean()."""
+    assert ends(mean_interval(values)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_skewed_values_widen_the_far_side_alone():
@@ -62,11 +68,20 @@ def test_skewed_values_widen_the_far_side_alone():
     assert got.high - mean > 1.3 * (mean - got.low)
 
 
-def test_clusters_are_the_sandwich_of_a_regression_on_a_constant():
-    """statsmodels' OLS of a constant, cov_type="cluster" without its correction: 0.96944; times √(6 / 5) of ours."""
-    values = np.array([1.0, 2, 4, 5, 3, 3, 8, 9, 5, 6, 2, 2])
-    spread = spread_of((values - values.mean()) / 12, np.repeat(np.arange(6), 2))
-    assert math.sqrt(spread.variance) == pytest.approx(0.96944046 * math.sqrt(6 / 5), rel=1e-7)
+@pytest.mark.parametrize(
+    ("values", "clusters", "error"),
+    [
+        ([1, 2, 4, 5, 3, 3, 8, 9, 5, 6, 2, 2], 6, 0.96944046),
+        ([0.2, 0.4, 0.1, 1.2, 1.1, 0.9, 0.5, 0.6, 0.4, 0.8, 0.9, 1.0, 0.3, 0.2, 0.1], 5, 0.15623344),
+        ([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3], 8, 0.72348981),
+    ],
+)
+def test_clusters_are_the_sandwich_of_a_regression_on_a_constant(values, clusters, error):
+    """statsmodels' OLS of a constant with cov_type="cluster", without its correction; ours has √(C / (C − 1))."""
+    values = np.array(values, dtype=float)
+    codes = np.repeat(np.arange(clusters), len(values) // clusters)
+    spread = spread_of((values - values.mean()) / len(values), codes)
+    assert math.sqrt(spread.variance) == pytest.approx(error * math.sqrt(clusters / (clusters - 1)), rel=1e-7)
 
 
 def test_one_item_a_cluster_is_the_plain_interval():
@@ -150,6 +165,16 @@ def test_few_or_skewed_units_are_said_to_be_approximate():
     assert mean_interval([0.0] * 29 + [1.0]).approximate
     assert share_interval([1, 0] * 4).approximate
     assert not share_interval([1, 0] * 5).approximate
+
+
+def test_few_of_the_rarer_outcome_are_approximate_however_many_items_there_are():
+    assert count_interval(4, 1000).approximate
+    assert count_interval(996, 1000).approximate
+    assert not count_interval(5, 1000).approximate
+    assert not count_interval(995, 1000).approximate
+    alike = np.repeat([1] * 16 + [0] * 4, 10)
+    assert not share_interval(alike).approximate
+    assert share_interval(alike, clusters=np.repeat(np.arange(20), 10)).approximate, "as four that were wrong"
 
 
 def test_an_interval_in_another_unit():

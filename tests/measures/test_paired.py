@@ -116,6 +116,11 @@ def test_its_ends_solve_the_score_test(only_a, only_b, same):
         assert abs(score) == pytest.approx(z, rel=1e-3)
 
 
+def test_few_flips_are_approximate():
+    assert paired_shares(*flips(3, 1, 500)).interval.approximate
+    assert not paired_shares(*flips(3, 2, 500)).interval.approximate
+
+
 def test_no_flips_have_width():
     """By hand: δ² n = z² δ (1 − δ), so δ = z² / (n + z²)."""
     z2 = 1.959963984540054**2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError, InputError
 from howsure.measures import auarc, auarc_interval, auprc, auroc, auroc_interval, rank_failures
-from howsure.measures.ranking import auarc_influence, hanley_mcneil, placements
+from howsure.measures.ranking import MOST_INFORMATION, auarc_influence, hanley_mcneil, placements
 
 few = settings(max_examples=100, deadline=None)
 
@@ -70,7 +70,7 @@ def test_its_interval_by_hand():
 
     score, positive = [0.9, 0.8, 0.7, 0.55, 0.6, 0.3, 0.2, 0.5], [1, 1, 1, 1, 0, 0, 0, 0]
     trials = (15 / 16) * (1 / 16) / (1 / 128)
-    most = 1.5 * (15 / 16) * (1 / 16) / hanley_mcneil(15 / 16, 4, 4)
+    most = MOST_INFORMATION * (15 / 16) * (1 / 16) / hanley_mcneil(15 / 16, 4, 4)
     crit = t.ppf(0.975, 6)
     n = min(trials, most) + crit**2
     centre = (min(trials, most) * 15 / 16 + crit**2 / 2) / n
@@ -164,8 +164,18 @@ def test_ties_count_by_expectation():
     assert influence.sum() == pytest.approx(0.0, abs=1e-12)
 
 
+def test_few_of_a_class_or_near_one_is_approximate():
+    """Nine hits are few; twenty are not, but where hardly a pair is out of order, hardly anything is known."""
+    score = np.arange(60.0)
+    order = np.random.default_rng(0).permutation(60)
+    assert auroc_interval(score, order < 9).approximate
+    assert not auroc_interval(score, order < 20).approximate
+    assert auroc_interval(score, np.array([0] * 29 + [1, 0] + [1] * 29)).approximate
+
+
 def test_all_right_has_width():
     got = auarc_interval(np.arange(30.0), np.ones(30))
+    assert got.approximate
     assert got.high == 1.0
     assert 0.8 < got.low < 0.95
     assert auarc_interval(np.arange(4.0), [1, 0, 1, 0]) is None

@@ -5,8 +5,8 @@ within each unit, and their spread gives the standard error. Student's t then co
 interval takes its place, so that "all right" still has an interval with width. docs/intervals.md says which figure gets
 which interval and how often it covered in simulations.
 
-Fewer than `LEAST_UNITS` independent units give no interval. Between that and `ENOUGH_UNITS`, and where the units are
-very skewed, the interval is marked as approximate.
+Fewer than `LEAST_UNITS` independent units give no interval. Between that and `ENOUGH_UNITS`, where the units are very
+skewed, and where a share rests on fewer than `ENOUGH_RARE` of its rarer outcome, the interval is marked as approximate.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ LEAST_UNITS = 5
 
 ENOUGH_UNITS = 10
 """From this many units on, intervals cover 93 % to 97 % in the simulations of docs/intervals.md."""
+
+ENOUGH_RARE = 5
+"""From this many of the rarer outcome on (errors of a good model, say), shares take enough values to cover their level
+closely. With fewer, no interval of a share can: these then cover more rather than less."""
 
 MOST_SKEW = 0.3
 """Skewness of the units over √units, above which the correction for skewness no longer holds what it promises."""
@@ -179,14 +183,23 @@ def score_interval(value: float, trials: float, critical: float) -> tuple[float,
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def effective_trials(value: float, spread: Spread, items: float) -> float:
-    """As how many independent trials the items count, for a share: no more than there are.
+def rough_share(value: float, trials: float, units: int) -> bool:
+    """Whether the score interval of a share is approximate: few units, or few of the rarer outcome.
+
+    >>> rough_share(0.95, 48, 48), rough_share(0.625, 48, 48)
+    (True, False)
+    """
+    return units < ENOUGH_UNITS or min(value, 1.0 - value) * trials < ENOUGH_RARE - 1e-9
+
+
+def effective_trials(value: float, spread: Spread, most: float) -> float:
+    """As how many independent trials the items count: as many as would have the variance seen, `most` at the most.
 
     Where it happened always or never, nothing tells how the items hang together, so that each unit is one trial.
     """
     if not 0.0 < value < 1.0 or spread.variance == 0.0:
         return float(spread.units)
-    return min(float(items), value * (1.0 - value) / spread.variance)
+    return min(float(most), value * (1.0 - value) / spread.variance)
 
 
 # -- means and shares ------------------------------------------------------------------------------------------------
@@ -248,13 +261,12 @@ def share_interval(happened: ArrayLike, *, clusters: ArrayLike | None = None, le
     spread = spread_of((array - value) / len(array), clusters)
     if spread is None:
         return None
-    few = spread.units < ENOUGH_UNITS
-    if not spread.clustered:
-        low, high = score_interval(value, len(array), z_critical(level))
-        return Interval(low, high, level, "Agresti–Coull", few)
-    trials = effective_trials(value, spread, len(array))
-    low, high = score_interval(value, trials, t_critical(level, spread.t_degrees))
-    return Interval(low, high, level, f"Agresti–Coull {spread.over}, as {trials:.4g} independent items", few)
+    trials, critical, method = float(len(array)), z_critical(level), "Agresti–Coull"
+    if spread.clustered:
+        trials, critical = effective_trials(value, spread, len(array)), t_critical(level, spread.t_degrees)
+        method = f"{method} {spread.over}, as {trials:.4g} independent items"
+    low, high = score_interval(value, trials, critical)
+    return Interval(low, high, level, method, rough_share(value, trials, spread.units))
 
 
 def count_interval(count: int, of: int, level: float = 0.95) -> Interval | None:

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from howsure.measures._checks import binary_vector, check_level, finite_vector, same_length
 from howsure.measures.intervals import (
-    ENOUGH_UNITS,
     Interval,
     mean_interval,
+    rough_share,
     spread_of,
     t_critical,
     z_critical,
@@ -109,7 +109,8 @@ def paired_shares(
         critical, method = t_critical(level, spread.t_degrees), f"{method} {spread.over}, as {trials:.4g} items"
     scale = trials / items
     low, high = _tango(only_a * scale, only_b * scale, trials, critical)
-    return PairedDifference(value, Interval(low, high, level, method, spread.units < ENOUGH_UNITS), items)
+    rough = rough_share((only_a + only_b) / items, trials, spread.units)
+    return PairedDifference(value, Interval(low, high, level, method, rough), items)
 
 
 def _tango(only_a: float, only_b: float, items: float, critical: float) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from howsure.measures.intervals import (
     LEAST_UNITS,
     Interval,
     effective_trials,
+    rough_share,
     score_interval,
     spread_of,
     t_critical,
@@ -30,8 +31,9 @@ Bools = NDArray[np.bool_]
 LEAST_OF_A_CLASS = 3
 """Units with a hit, and units with a miss, that an interval of the AUROC takes."""
 
-MOST_INFORMATION = 1.5
-"""How much more an AUROC's own variance may promise than Hanley and McNeil's: near 1, few items make it too small."""
+MOST_INFORMATION = 2.0
+"""How much more an area's own variance may promise than Hanley and McNeil's (AUROC), or than a share of as many items
+(AUARC): near 1, few items make it too small."""
 
 
 class Area(NamedTuple):
@@ -111,19 +113,20 @@ def auroc_interval(
     of_misses = _class_sums(np.where(hit, 0.0, (placed - value) / misses), codes, units, with_miss)
     own = float(of_hits @ of_hits), float(of_misses @ of_misses)
     clustered = units < len(ranks)
-    few = units < ENOUGH_UNITS or min(with_hit, with_miss) < LEAST_UNITS
+    few = min(with_hit, with_miss) < ENOUGH_UNITS
     over = f"over {units:,} {'clusters' if clustered else 'items'}"
     variance = sum(own) + 2.0 * float(of_hits @ of_misses)
     if sum(own) == 0.0 or variance <= 0.0 or not 0.0 < value < 1.0:
         rough_df = min(with_hit, with_miss) if clustered else units - 2
         low, high = _newcombe(value, with_hit, with_miss, t_critical(level, rough_df))
-        return Interval(low, high, level, f"Newcombe {over}", few)
+        return Interval(low, high, level, f"Newcombe {over}", approximate=True)
     df = sum(own) ** 2 / (own[0] ** 2 / (with_hit - 1) + own[1] ** 2 / (with_miss - 1))
     df = max(1.0, min(df, units - 1.0))
     most = MOST_INFORMATION / hanley_mcneil(value, hits, misses)
     trials = value * (1 - value) * min(1.0 / variance, most)
     low, high = score_interval(value, trials, t_critical(level, df))
-    return Interval(low, high, level, f"score interval, DeLong's variance {over}", few)
+    rough = few or rough_share(value, trials, units)
+    return Interval(low, high, level, f"score interval, DeLong's variance {over}", rough)
 
 
 def placements(ranks: Array, positive: Bools) -> Array:
@@ -187,9 +190,10 @@ def auarc_interval(
     spread = spread_of(influence, clusters)
     if spread is None:
         return None
-    trials = effective_trials(value, spread, len(ranks))
+    trials = effective_trials(value, spread, MOST_INFORMATION * len(ranks))
     low, high = score_interval(value, trials, t_critical(level, spread.t_degrees))
-    return Interval(low, high, level, f"score interval {spread.over}", spread.approximate)
+    rough = spread.approximate or rough_share(value, trials, spread.units)
+    return Interval(low, high, level, f"score interval {spread.over}", rough)
 
 
 def auarc_influence(confidence: Array, correct: Array) -> tuple[float, Array]:

@@ -276,7 +276,7 @@ def test_interventions_are_drawn_with_the_policies_names_made_safe(judged: Mater
     assert never[2:7] == ["0.0", "0.0", "0.0", "0.0", "0.0"], "nothing of it is left to chance"
     spoiled = [row[5] for row in rows if row[1] == "always, at once"]
     assert spoiled[0] == "0.0"
-    assert re.fullmatch(r"2\.4 \([0-9.]+ to [0-9.]+\)", spoiled[1]), "a fifth of twelve"
+    assert re.fullmatch(r"2\.4 \(about [0-9.]+ to [0-9.]+\)", spoiled[1]), "a fifth of twelve"
     said = text_of(markup)
     assert "ask: acting in time pays at every failure rate among the runs acted on, its cost aside; above 4.0 %" in said
     assert "Failures avoided less runs spoiled, along all thresholds" in said
