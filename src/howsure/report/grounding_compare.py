@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from howsure.measures import LEAST_UNITS
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
-from howsure.report.text import percent, shortened, signed, signed_points
+from howsure.report.text import interval_text, percent, shortened, signed, signed_points
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12
 ID_CHARACTERS = 20
@@ -113,12 +114,11 @@ def mcnemar_in_words(difference: dict[str, Any]) -> str:
 
 
 def _knows(knows: dict[str, dict[str, Any]]) -> Table:
-    table = plain_table("does it know? AUROC", "A", "B", "B − A", "answers in A, in B")
-    keep_whole(table, *range(5))
+    table = plain_table("does it know? AUROC (95% interval)", "A", "B", "answers in A, in B")
+    keep_whole(table, *range(4))
     for kind, found in knows.items():
-        difference = "—" if found["difference"] is None else f"{found['difference']:+.3f}"
-        answers = f"{found['answers_a']:,}, {found['answers_b']:,}"
-        table.add_row(_kind(kind), _auroc(found["auroc_a"]), _auroc(found["auroc_b"]), difference, answers)
+        a, b = found["a"], found["b"]
+        table.add_row(_kind(kind), _auroc(a), _auroc(b), f"{a['answers']:,}, {b['answers']:,}")
     return table
 
 
@@ -126,13 +126,17 @@ def _kind(kind: str) -> str:
     return kind.replace("_", " ")
 
 
-def _auroc(value: float | None) -> str:
-    return "—" if value is None else f"{value:.3f}"
+def _auroc(found: dict[str, Any]) -> str:
+    if found["value"] is None:
+        return "—"
+    interval = interval_text(found)
+    return f"{found['value']:.3f} ({interval})" if interval else f"{found['value']:.3f}"
 
 
 def _splits(kind: str, rows: Sequence[dict[str, Any]]) -> Table:
     """One line a value, users in their order, of others the most frequent."""
-    changes = ("points,\nB − A (95% interval)", "mean L2,\nB − A", "wrong\nformat,\nB − A")
+    points = f"points, B − A\n(95% interval from\n{LEAST_UNITS} screens on)"
+    changes = (points, "mean L2,\nB − A", "wrong\nformat,\nB − A")
     table = plain_table(kind, "samples", "hit rate,\nA, B, %", *changes)
     keep_whole(table, *range(1, len(table.columns)))
     shown = rows[:SHOWN_USERS] if kind == "user" else sorted(rows, key=lambda row: -row["count"])[:SHOWN_GROUPS]

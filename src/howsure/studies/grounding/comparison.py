@@ -18,6 +18,7 @@ from howsure.errors import InputError, RunDamaged
 from howsure.measures import (
     PairedDifference,
     auroc,
+    auroc_interval,
     mcnemar_exact,
     median_interval,
     paired_means,
@@ -285,22 +286,17 @@ def _knows(a: Side, b: Side, both: Both) -> dict[str, dict[str, Any]]:
 
     Each over the answers of its own run that have it, which need not be the same samples.
     """
-    return {kind: _aurocs(kind, a, b, both) for kind in kinds_of(a.samples) if kind in kinds_of(b.samples)}
+    kinds = [kind for kind in kinds_of(a.samples) if kind in kinds_of(b.samples)]
+    return {kind: {"a": _auroc(kind, a, both.a), "b": _auroc(kind, b, both.b)} for kind in kinds}
 
 
-def _aurocs(kind: str, a: Side, b: Side, both: Both) -> dict[str, Any]:
-    (first, count_a), (second, count_b) = (
-        _auroc(kind, side.samples, table) for side, table in zip((a, b), (both.a, both.b), strict=True)
-    )
-    difference = None if first is None or second is None else second - first
-    return {"auroc_a": first, "auroc_b": second, "difference": difference, "answers_a": count_a, "answers_b": count_b}
-
-
-def _auroc(kind: str, samples: Sequence[Sample], table: Columns) -> tuple[float | None, int]:
-    values, _ = confidences(samples, kind)
+def _auroc(kind: str, side: Side, table: Columns) -> dict[str, Any]:
+    values, _ = confidences(side.samples, kind)
     known = ~np.isnan(values)
-    ranked = -values if kind in DISTANCES else values
-    return auroc(ranked[known], table.hit[known]), int(known.sum())
+    ranked, hit = -values[known] if kind in DISTANCES else values[known], table.hit[known]
+    area = auroc(ranked, hit)
+    interval = None if area is None else auroc_interval(ranked, hit, clusters=table.image[known], level=LEVEL)
+    return {"value": area, **ends(interval), "answers": len(ranked)}
 
 
 def _splits(side: Side, both: Both) -> dict[str, list[dict[str, Any]]]:
