@@ -44,11 +44,11 @@ def test_a_mean_without_skew_is_students_t(values, expected):
 
 
 def test_skewed_values_widen_the_far_side_alone():
-    """Hall's transformation turned round: γ = 2.5298 for five zeros but one, by hand from its cubic."""
+    """Hall's transformation turned round, by hand from its cubic; at most 2.5 times as far as Student's t."""
     from scipy.stats import t
 
-    values = np.array([0.0] * 8 + [1.0] * 2)
-    n, mean = 10, 0.2
+    values = np.array([0.0] * 7 + [1.0] * 3)
+    n, mean = 10, 0.3
     deviation = values.std(ddof=1) / math.sqrt(n)
     skew = np.mean((values - mean) ** 3) / np.mean((values - mean) ** 2) ** 1.5
     crit = t.ppf(0.975, 9)
@@ -66,6 +66,10 @@ def test_skewed_values_widen_the_far_side_alone():
     assert got.low == pytest.approx(mean - max(crit, turned(crit)) * deviation, rel=1e-6)
     assert got.high == pytest.approx(mean - min(-crit, turned(-crit)) * deviation, rel=1e-6)
     assert got.high - mean > 1.3 * (mean - got.low)
+
+    rare = np.array([0.0] * 8 + [1.0] * 2)
+    half = t.ppf(0.975, 9) * rare.std(ddof=1) / math.sqrt(10)
+    assert ends(mean_interval(rare)) == pytest.approx((0.2 - half, 0.2 + 2.5 * half))
 
 
 @pytest.mark.parametrize(

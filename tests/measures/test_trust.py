@@ -154,7 +154,9 @@ def test_a_constant_denominator():
     assert one.denominator_interval is None
     assert one.interval.low < 0.5 < one.interval.high
     nothing_varies = gains(np.full(6, 0.5), np.ones(6))
-    assert (nothing_varies.trust, nothing_varies.interval) == (0.5, None)
+    assert (nothing_varies.trust, nothing_varies.why) == (None, "alike"), "nothing is known of chance"
+    same_share = gains(np.arange(1.0, 7.0) / 2, np.arange(1.0, 7.0))
+    assert (same_share.trust, same_share.why) == (None, "alike"), "T is the same in each, and an interval of no width"
 
 
 def test_clustered_variance_is_the_cluster_formula():

@@ -128,7 +128,7 @@ def test_nothing_complete_is_printed_as_nothing(tmp_path: Path) -> None:
     [
         ({}, "0.250 (0.125 to 0.375, over 12 episodes)"),
         ({"approximate": True}, "0.250 (about 0.125 to 0.375, over 12 episodes)"),
-        ({"low": None, "high": None}, "0.250 (the same in all of 12 episodes)"),
+        ({"value": -0.1, "low": -0.2}, "-0.100 (-0.200 to 0.375, over 12 episodes; below 0, though not clearly)"),
         (
             {"bounds": {"low": 0.2, "high": 0.3}},
             "0.250 (0.125 to 0.375, over 12 episodes; between 0.200 and 0.300 whatever the unlisted tokens are)",
@@ -153,7 +153,7 @@ def test_a_few_episodes_have_no_interval_and_no_trust_of_their_own(tmp_path: Pat
     assert "T over all steps          not identified: 3 episodes, and T takes at least 5" in shown
     assert " to " not in shown[shown.index("entropy of the action") : shown.index("trust T =")]
     assert "over too few episodes for an interval" in shown
-    assert "no interval: too few episodes" in shown
+    assert "no interval: it takes 5 independent units, 3 right and 3 wrong" in shown
     table = part_table("episode", summary["episodes"], 3)
     assert [column.header for column in table.columns][-2:] == ["ΔH_S", "ΔH_L,S"], "one episode has no T"
     files = part_table("file", summary["files"], 1)

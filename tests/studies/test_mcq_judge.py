@@ -116,8 +116,8 @@ def test_bad_lines_stay_in_the_accuracy_and_the_other_figure_stands_beside_it() 
     for entry in summary["normalisations"].values():
         assert (entry["correct_count"], entry["total_count"], entry["low"]) == (2, 8, interval.low)
     assert summary["notes"][0] == (
-        "accuracy counts the 3 bad lines of the data as not right; without them it is 40.0% of 5. No other figure and "
-        "no group has them"
+        "accuracy counts the 3 bad lines of the data as not right; without them it is 40.0% of 5. So do the other "
+        "accuracies; nothing else has them"
     )
     clean = judge(FOUR)
     assert clean["accuracy"] == clean["accuracy_without_bad_lines"] == clean["accuracy_of_scored"]

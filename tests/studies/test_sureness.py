@@ -23,7 +23,9 @@ def test_answers_that_hang_together_are_drawn_together() -> None:
     expected = overconfidence_interval(confidence, correct, clusters=episodes)
     assert expected is not None
     assert together["overconfidence_low"] == expected.low
-    same = ("brier", "ece_equal_width", "mean_confidence", "answers", "overconfidence", "ece_equal_width_floor")
+    assert together["ece_equal_width_floor"]["high"] == pytest.approx(0.3), "2 to 8 of 10 right, 19 times of 20"
+    assert alone["ece_equal_width_floor"]["high"] < 0.1
+    same = ("brier", "ece_equal_width", "mean_confidence", "answers", "overconfidence")
     assert {name: alone[name] for name in same} == {name: together[name] for name in same}
 
 

@@ -67,7 +67,17 @@ from howsure.measures.propagation import (
     running_weighted,
 )
 from howsure.measures.ranking import Area, Ranking, auarc_interval, auroc_interval, rank_failures
-from howsure.measures.selective import RiskCoverage, auarc, auprc, aurc, auroc, e_aurc, prr, risk_coverage
+from howsure.measures.selective import (
+    RiskCoverage,
+    auarc,
+    auprc,
+    aurc,
+    auroc,
+    chance_auprc,
+    e_aurc,
+    prr,
+    risk_coverage,
+)
 from howsure.measures.topk import TopKEntropies, TopKEntropy, topk_entropies, topk_entropy
 from howsure.measures.trust import LEAST_GAIN_BITS, TrustEstimate, trust, trust_bounds, trust_of_each, trust_over_steps
 from howsure.measures.turns import TurnColumns, TurnStatistics, turn_statistics, turn_statistics_ragged
@@ -115,6 +125,7 @@ __all__ = [
     "block_entropies",
     "brier_score",
     "calibration_floor",
+    "chance_auprc",
     "check_logprobs",
     "choice_scores",
     "click_distances",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import InputError, MissingExtra
 from howsure.measures._checks import binary_vector, check_level, cluster_codes, same_length, unit_vector
-from howsure.measures.intervals import Interval, mean_interval, share_interval
+from howsure.measures.intervals import LEAST_UNITS, Interval, mean_interval, share_interval
 
 Array = NDArray[np.float64]
 Scheme = Literal["width", "mass"]
@@ -89,34 +89,71 @@ class CalibrationFloor:
 
 
 def calibration_floor(
-    confidence: ArrayLike, bins: int = 15, scheme: Scheme = "width", *, draws: int = 1000, seed: int
+    confidence: ArrayLike,
+    correct: ArrayLike | None = None,
+    bins: int = 15,
+    scheme: Scheme = "width",
+    *,
+    clusters: ArrayLike | None = None,
+    draws: int = 1000,
+    seed: int,
 ) -> CalibrationFloor | None:
-    """ECE of perfectly calibrated answers: drawn right with their own confidence, `draws` times; None for no answers.
+    """ECE of perfectly calibrated answers: drawn right with their own confidence, `draws` times.
 
     An ECE is a mean of distances, so chance alone puts it above zero, the more so the fewer answers there are
-    (consistency resampling: Bröcker and Smith, Weather and Forecasting 22, 2007).
+    (consistency resampling: Bröcker and Smith, Weather and Forecasting 22, 2007). Answers of one cluster share their
+    luck as often as `correct` shows (`shared_luck`). None for fewer than five answers or clusters.
 
     >>> floor = calibration_floor([0.9] * 20, seed=0)
     >>> 0.03 < floor.mean < floor.high < 0.2
     True
     """
     sure = unit_vector(confidence, "confidence")
+    codes = cluster_codes(clusters, len(sure))
+    units = int(codes.max(initial=-1)) + 1
     found = reliability_bins(sure, np.zeros(len(sure)), bins, scheme)
-    if found is None:
+    if found is None or units < LEAST_UNITS:
         return None
+    shared = 0.0 if units == len(sure) or correct is None else shared_luck(sure, correct, clusters=codes)
     index = _width_bins(sure, bins) if scheme == "width" else _mass_bins(sure, bins)
     order = np.argsort(index, kind="stable")
+    sure, codes = sure[order], codes[order]
     starts = np.cumsum(found.count) - found.count
-    expected = np.add.reduceat(sure[order], starts)
+    expected = np.add.reduceat(sure, starts)
     rng = np.random.default_rng(seed)
     draws = max(100, min(draws, MOST_FLOOR_DRAWS // len(sure)))
     at_once = max(1, DRAWN_AT_ONCE // len(sure))
     gaps = []
     for begun in range(0, draws, at_once):
-        right = rng.random((min(at_once, draws - begun), len(sure))) < sure[order]
+        rows = min(at_once, draws - begun)
+        luck = rng.random((rows, len(sure)))
+        if shared:
+            together = (rng.random((rows, units)) < shared)[:, codes]
+            luck = np.where(together, rng.random((rows, units))[:, codes], luck)
+        right = luck < sure
         gaps.append(np.abs(np.add.reduceat(right, starts, axis=1, dtype=np.float64) - expected))
     errors = np.concatenate(gaps).sum(axis=1) / len(sure)
     return CalibrationFloor(float(errors.mean()), float(np.quantile(errors, 0.95)))
+
+
+def shared_luck(confidence: ArrayLike, correct: ArrayLike, *, clusters: ArrayLike) -> float:
+    """How much answers of one cluster are right and wrong together: 0 as if they were independent, 1 as if one draw
+    of luck decided all of them.
+
+    The covariance of correct − confidence within clusters, as a share of the largest that is possible: two answers of
+    confidences a ≤ b that share their luck have the covariance a − a b.
+
+    >>> shared_luck([0.5] * 6, [1, 1, 0, 0, 1, 1], clusters=[0, 0, 1, 1, 2, 2])
+    1.0
+    """
+    sure, right = _checked(confidence, correct)
+    codes = cluster_codes(clusters, len(sure))
+    sums, own = np.bincount(codes, weights=right - sure), float(np.sum((right - sure) ** 2))
+    order = np.lexsort((sure, codes))
+    size = np.bincount(codes)
+    after = np.repeat(np.cumsum(size), size) - 1 - np.arange(len(sure))  # surer ones, or as sure, in its cluster
+    most = 2 * float(sure[order] @ after) - (float(np.sum(np.bincount(codes, weights=sure) ** 2)) - float(sure @ sure))
+    return float(np.clip((float(sums @ sums) - own) / most, 0.0, 1.0)) if most > 1e-12 else 0.0
 
 
 def overconfidence_interval(

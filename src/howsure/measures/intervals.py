@@ -44,6 +44,10 @@ MOST_SKEW = 0.3
 """Skewness of the units over √units, above which the correction for skewness no longer holds what it promises."""
 
 
+MOST_STRETCH = 2.5
+"""How many times as far as Student's t the correction for skewness may put an end: beyond, it hardly covers more."""
+
+
 @dataclass(frozen=True)
 class Interval:
     """A confidence interval: its two ends, its level, how it was found, and whether that holds only roughly."""
@@ -106,7 +110,11 @@ class Spread:
 
     @property
     def approximate(self) -> bool:
-        return self.units < ENOUGH_UNITS or abs(self.skew) > MOST_SKEW * math.sqrt(self.units)
+        return self.few or abs(self.skew) > MOST_SKEW * math.sqrt(self.units)
+
+    @property
+    def few(self) -> bool:
+        return self.effective < ENOUGH_UNITS - 1e-9
 
     @property
     def over(self) -> str:
@@ -155,12 +163,13 @@ def student_interval(value: float, spread: Spread, level: float) -> Interval | N
     deviation = math.sqrt(spread.variance)
     if deviation <= 1e-12 * abs(value):  # rounding, not spread
         return None
-    t = t_critical(level, spread.t_degrees)
-    below, above = t, t
+    below = above = t_critical(level, spread.t_degrees)
     skew, root = spread.skew, math.sqrt(spread.units)
     if abs(skew) > 1e-9:
-        below = max(below, _without_skew(t, skew, root))
-        above = max(above, -_without_skew(-t, skew, root))
+        farthest = MOST_STRETCH * t_critical(level, spread.units - 1)
+        t = below
+        below = max(t, min(_without_skew(t, skew, root), farthest))
+        above = max(t, min(-_without_skew(-t, skew, root), farthest))
     method = f"Student's t {spread.over}, corrected for skewness"
     return Interval(value - below * deviation, value + above * deviation, level, method, spread.approximate)
 
@@ -183,43 +192,53 @@ def score_interval(value: float, trials: float, critical: float) -> tuple[float,
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def rough_share(value: float, trials: float, units: int) -> bool:
-    """Whether the score interval of a share is approximate: few units, or few of the rarer outcome.
+def few_rare(value: float, trials: float) -> bool:
+    """Whether so many trials hold too few of the rarer outcome for a share to cover its level closely.
 
-    >>> rough_share(0.95, 48, 48), rough_share(0.625, 48, 48)
+    >>> few_rare(0.95, 48), few_rare(0.625, 48)
     (True, False)
     """
-    return units < ENOUGH_UNITS or min(value, 1.0 - value) * trials < ENOUGH_RARE - 1e-9
+    return min(value, 1.0 - value) * trials < ENOUGH_RARE - 1e-9
 
 
-def effective_trials(value: float, spread: Spread, most: float) -> float:
+def effective_trials(alone: float, spread: Spread, most: float, rare: float) -> float:
     """As how many independent trials the items count: as many as would have the variance seen, `most` at the most.
 
-    Where it happened always or never, nothing tells how the items hang together, so that each unit is one trial.
+    `alone` is the variance of a single trial, `rare` how many items had the rarer outcome. Where there were none,
+    nothing tells how the items hang together, and each unit is one trial; with `ENOUGH_RARE` of them the variance does.
     """
-    if not 0.0 < value < 1.0 or spread.variance == 0.0:
+    if spread.variance == 0.0:
         return float(spread.units)
-    return min(float(most), value * (1.0 - value) / spread.variance)
+    seen, known = min(float(most), alone / spread.variance), min(1.0, rare / ENOUGH_RARE)
+    return min(seen, spread.units + known * max(0.0, seen - spread.units))
 
 
 # -- means and shares ------------------------------------------------------------------------------------------------
 
 
-def mean_interval(values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval | None:
+def mean_interval(
+    values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95, least: float = -math.inf
+) -> Interval | None:
     """Student's t interval of the mean over items, corrected for skewness; items of one cluster hang together.
 
-    None for fewer than five items or clusters, and where all are alike: nothing is known of their spread then.
+    None for fewer than five items or clusters, and where all are alike: nothing is known of their spread then. `least`
+    is what the mean cannot be below, such as 0 for a distance.
 
     >>> interval = mean_interval([1.0, 2.0, 3.0, 4.0, 5.0])
     >>> round(interval.low, 3), round(interval.high, 3)
     (1.037, 4.963)
     """
     array = finite_vector(values, "values")
-    return ratio_interval(array, np.ones(len(array)), clusters=clusters, level=level)
+    return ratio_interval(array, np.ones(len(array)), clusters=clusters, level=level, least=least)
 
 
 def ratio_interval(
-    numerators: ArrayLike, denominators: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
+    numerators: ArrayLike,
+    denominators: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    least: float = -math.inf,
 ) -> Interval | None:
     """The same for Σ numerators / Σ denominators, such as bits per byte over documents.
 
@@ -239,7 +258,8 @@ def ratio_interval(
         return None
     value = float(above.sum()) / total
     spread = spread_of((above - value * below) / total, clusters, below)
-    return None if spread is None else student_interval(value, spread, level)
+    interval = None if spread is None else student_interval(value, spread, level)
+    return None if interval is None else replace(interval, low=max(least, interval.low))
 
 
 def share_interval(happened: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval | None:
@@ -263,10 +283,12 @@ def share_interval(happened: ArrayLike, *, clusters: ArrayLike | None = None, le
         return None
     trials, critical, method = float(len(array)), z_critical(level), "Agresti–Coull"
     if spread.clustered:
-        trials, critical = effective_trials(value, spread, len(array)), t_critical(level, spread.t_degrees)
+        rare = min(value, 1.0 - value) * len(array)
+        trials = effective_trials(value * (1.0 - value), spread, len(array), rare)
+        critical = t_critical(level, spread.t_degrees)
         method = f"{method} {spread.over}, as {trials:.4g} independent items"
     low, high = score_interval(value, trials, critical)
-    return Interval(low, high, level, method, rough_share(value, trials, spread.units))
+    return Interval(low, high, level, method, spread.few or few_rare(value, trials))
 
 
 def count_interval(count: int, of: int, level: float = 0.95) -> Interval | None:
@@ -304,15 +326,14 @@ def median_interval(values: ArrayLike, *, clusters: ArrayLike | None = None, lev
     spread = spread_of((below - below.mean()) / len(array), clusters)
     if spread is None:
         return None
-    few = spread.units < ENOUGH_UNITS
     ordered = np.sort(array)
     if not spread.clustered:
         low, high = _between_order_statistics(ordered, level)
-        return Interval(low, high, level, "order statistics", few)
+        return Interval(low, high, level, "order statistics", spread.few)
     trials = min(float(len(array)), 0.25 / spread.variance if spread.variance > 0.0 else float(spread.units))
     ends = score_interval(0.5, trials, t_critical(level, spread.t_degrees))
     low, high = np.quantile(ordered, ends, method="hazen")
-    return Interval(float(low), float(high), level, f"quantiles of Woodruff {spread.over}", few)
+    return Interval(float(low), float(high), level, f"quantiles of Woodruff {spread.over}", spread.few)
 
 
 def _between_order_statistics(ordered: Array, level: float) -> tuple[float, float]:

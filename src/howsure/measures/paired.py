@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from howsure.measures._checks import binary_vector, check_level, finite_vector, same_length
 from howsure.measures.intervals import (
     Interval,
+    effective_trials,
+    few_rare,
     mean_interval,
-    rough_share,
     spread_of,
     t_critical,
     z_critical,
@@ -104,12 +105,12 @@ def paired_shares(
         return PairedDifference(value, None, items)
     trials, critical, method = float(items), z_critical(level), "Tango's score interval"
     if spread.clustered:
-        independent = ((only_a + only_b) / items - value**2) / items
-        trials = min(trials, trials * independent / spread.variance) if spread.variance > 0.0 else float(spread.units)
+        alone = (only_a + only_b) / items - value**2
+        trials = effective_trials(alone, spread, items, only_a + only_b)
         critical, method = t_critical(level, spread.t_degrees), f"{method} {spread.over}, as {trials:.4g} items"
     scale = trials / items
     low, high = _tango(only_a * scale, only_b * scale, trials, critical)
-    rough = rough_share((only_a + only_b) / items, trials, spread.units)
+    rough = spread.few or few_rare((only_a + only_b) / items, trials)
     return PairedDifference(value, Interval(low, high, level, method, rough), items)
 
 

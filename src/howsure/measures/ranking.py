@@ -18,7 +18,7 @@ from howsure.measures.intervals import (
     LEAST_UNITS,
     Interval,
     effective_trials,
-    rough_share,
+    few_rare,
     score_interval,
     spread_of,
     t_critical,
@@ -125,7 +125,7 @@ def auroc_interval(
     most = MOST_INFORMATION / hanley_mcneil(value, hits, misses)
     trials = value * (1 - value) * min(1.0 / variance, most)
     low, high = score_interval(value, trials, t_critical(level, df))
-    rough = few or rough_share(value, trials, units)
+    rough = few or few_rare(value, trials)
     return Interval(low, high, level, f"score interval, DeLong's variance {over}", rough)
 
 
@@ -190,9 +190,10 @@ def auarc_interval(
     spread = spread_of(influence, clusters)
     if spread is None:
         return None
-    trials = effective_trials(value, spread, MOST_INFORMATION * len(ranks))
+    rare = min(labels.sum(), len(labels) - labels.sum()) if spread.clustered else math.inf
+    trials = effective_trials(value * (1.0 - value), spread, MOST_INFORMATION * len(ranks), rare)
     low, high = score_interval(value, trials, t_critical(level, spread.t_degrees))
-    rough = spread.approximate or rough_share(value, trials, spread.units)
+    rough = spread.approximate or few_rare(value, trials)
     return Interval(low, high, level, f"score interval {spread.over}", rough)
 
 

@@ -56,6 +56,21 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float | None:
     return float(average_precision_score(labels, ranks))
 
 
+def chance_auprc(items: int, positives: int) -> float:
+    """The mean of `auprc` over all orders of the items: above the share of positives, the more so the fewer there are.
+
+    With H the harmonic number of n items of which k are positive, the i-th of n places holds a positive with chance
+    k / n, and then 1 + (i − 1)(k − 1) / (n − 1) of the first i on average.
+
+    >>> round(chance_auprc(4, 2), 4), round(chance_auprc(4000, 2000), 4)
+    (0.6806, 0.501)
+    """
+    if items < 2:
+        return float(positives)
+    harmonic = float(np.sum(1.0 / np.arange(1, items + 1)))
+    return (harmonic + (positives - 1) / (items - 1) * (items - harmonic)) / items
+
+
 def risk_coverage(
     confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayLike | None = None
 ) -> RiskCoverage | None:

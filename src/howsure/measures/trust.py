@@ -26,7 +26,7 @@ DENOMINATOR_FLOOR = 1e-10
 LEAST_GAIN_BITS = 0.01
 """A mean gain smaller than this, one two-hundredth of the two bits of four directions, is too small to have shares."""
 
-Why = Literal["no_steps", "few_units", "below_zero", "not_above_zero", "below_floor"]
+Why = Literal["no_steps", "few_units", "alike", "below_zero", "not_above_zero", "below_floor"]
 
 
 def trust(h_x: float | None, h_x_given_s: float | None, h_x_given_ls: float | None) -> float | None:
@@ -64,7 +64,8 @@ class TrustEstimate:
 
     `trust` is the ratio of the two mean differences, with Fieller's set as its interval; None unless `identified`: T is
     a share of what was gained, so the denominator must lie clearly above zero (its own interval does, and g < 1), and
-    not below the floor. `why` says which of these it was. `fieller` is there whenever the spread is known.
+    not below the floor, and T must vary: units that are all alike tell nothing of chance. `why` says which of these it
+    was. `fieller` is there whenever the spread is known.
     The differences are in the unit of the entropies given (nats inside howsure); `units` are what is independent.
     """
 
@@ -182,12 +183,15 @@ def _why_not(value: float, interval: Interval | None, fieller: FiellerSet, floor
         return "below_zero"
     if value < floor:
         return "not_above_zero" if low <= 0.0 else "below_floor"
-    return "not_above_zero" if low <= 0.0 or fieller.g >= 1.0 else None
+    if low <= 0.0 or fieller.g >= 1.0:
+        return "not_above_zero"
+    width = 0.0 if fieller.low is None or fieller.high is None else fieller.high - fieller.low
+    return "alike" if width <= 1e-12 * max(1.0, abs(fieller.high or 0.0)) else None  # rounding, not spread
 
 
 def _as_interval(fieller: FiellerSet, above: Spread, below: Spread) -> Interval | None:
-    """Fieller's set, which is an interval where T is identified; none where nothing varies at all."""
-    if fieller.low is None or fieller.high is None or fieller.low == fieller.high:
+    """Fieller's set, which is an interval where T is identified."""
+    if fieller.low is None or fieller.high is None:
         return None
     rough = above.approximate or below.approximate
     return Interval(fieller.low, fieller.high, fieller.level, f"Fieller {below.over}", rough)

@@ -57,7 +57,7 @@ def _perplexity(summary: Mapping[str, Any]) -> list[Element]:
 def _trajectories(summary: Mapping[str, Any]) -> list[Element]:
     for group in summary["groups"]:
         rows = [
-            Named(f"{one['whose']}: {score_name(one['score'])}", area["value"], area["low"], area["high"])
+            Named.of(f"{one['whose']}: {score_name(one['score'])}", area)
             for one in group["scores"]
             if one["score"] in _RANKED and (area := one["auroc"]) and area["value"] is not None
         ]
@@ -65,24 +65,20 @@ def _trajectories(summary: Mapping[str, Any]) -> list[Element]:
             proxy = "" if group["scored_by"] == "log" else f" Scores are a proxy: {group['scored_by']}'s surprise."
             caption = (
                 f"{group['failures']} of {group['judged']} runs failed. AUROC is the chance that a failed run has the "
-                "higher score than one that succeeded: 0.5 says nothing, 1 says all. The line is its 95 % interval; "
+                "higher score than one that succeeded: 0.5 says nothing, 1 says all; "
                 f"turn count is the score to beat.{proxy}"
             )
             axis = Axis("AUROC", 0, 1)
-            return [dots("Does uncertainty foretell failure?", caption, axis, rows, level=(0.5, "chance"))]
+            title = "Does uncertainty foretell failure?"
+            return [dots(title, caption, axis, rows, level=(0.5, "chance"), over="tasks")]
     return []
 
 
 def _trust(summary: Mapping[str, Any]) -> list[Element]:
     known = summary["mean_entropy_bits"]
-    rows = [
-        Named(words, one["value"], one.get("low"), one.get("high"))
-        for name, words in _CONDITIONS.items()
-        if (one := known.get(name)) is not None
-    ]
-    doubt = ", with its 95 % interval" if any(row.low is not None for row in rows) else ""
-    caption = f"Mean entropy of the action in the three conditions{doubt}; lower is surer."
-    drawn = [dots("How open is the action?", caption, Axis("entropy, bits", 0), rows)] if rows else []
+    rows = [Named.of(words, one) for name, words in _CONDITIONS.items() if (one := known.get(name)) is not None]
+    caption = "Mean entropy of the action in the three conditions; lower is surer."
+    drawn = [dots("How open is the action?", caption, Axis("entropy, bits", 0), rows, over="episodes")] if rows else []
     return drawn + _sureness(summary.get("sureness"), "actions")[:1]
 
 
@@ -95,17 +91,17 @@ def _grounding(summary: Mapping[str, Any]) -> list[Element]:
 
 def _split(kind: str, rows: list[dict[str, Any]]) -> Element:
     shown = [
-        Named(
+        Named.of(
             "(none)" if row["value"] is None else str(row["value"]),
-            row["accuracy"],
-            row["low"],
-            row["high"],
+            row,
             counted(row["count"], "sample"),
+            value="accuracy",
         )
         for row in rows[:SHOWN_ROWS]
     ]
-    caption = "Share of samples whose click lands within δ of the middle of its target, with its 95 % interval."
-    return dots(f"Accuracy by {kind.replace('_', ' ')}", caption, Axis("accuracy", 0, 1, percent=True), shown)
+    caption = "Share of samples whose click lands within δ of the middle of its target."
+    axis = Axis("accuracy", 0, 1, percent=True)
+    return dots(f"Accuracy by {kind.replace('_', ' ')}", caption, axis, shown, over="screens")
 
 
 _BY_STUDY: dict[str, Callable[[Mapping[str, Any]], list[Element]]] = {

@@ -9,6 +9,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from howsure.measures import LEAST_UNITS
+from howsure.measures.ranking import LEAST_OF_A_CLASS
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
 from howsure.report.text import interval_text, percent, value_with_interval
 from howsure.runs import Run, Sample
@@ -96,9 +98,14 @@ def confidence_in_words(calibration: dict[str, Any]) -> str:
 
 def ece_in_words(calibration: dict[str, Any], bins: str) -> str:
     """`0.225; a perfectly calibrated model with these confidences: 0.133 on average, up to 0.190 in 19 of 20`."""
-    value, floor = calibration[f"ece_{bins}"], calibration.get(f"ece_{bins}_floor")
-    if floor is None:  # runs of earlier versions
-        return f"{value:.3f}"
+    value, name = calibration[f"ece_{bins}"], f"ece_{bins}_floor"
+    floor = calibration.get(name)
+    if floor is None:  # also in runs of earlier versions, which say nothing of it
+        return (
+            f"{value:.3f} (too few independent answers to tell it from chance)"
+            if name in calibration
+            else f"{value:.3f}"
+        )
     return (
         f"{value:.3f}; a perfectly calibrated model with these confidences: {floor['mean']:.3f} on average, up to "
         f"{floor['high']:.3f} in 19 of 20"
@@ -109,9 +116,15 @@ def auroc_in_words(selective: dict[str, Any]) -> str:
     return "— (all answers are alike)" if selective["auroc"] is None else _with_interval(selective, "auroc")
 
 
+_TAKES = {
+    "auroc": f"it takes {LEAST_UNITS} independent units, {LEAST_OF_A_CLASS} right and {LEAST_OF_A_CLASS} wrong",
+    "aurc": f"it takes {LEAST_UNITS} independent units",
+}
+
+
 def _with_interval(selective: dict[str, Any], name: str) -> str:
     ends = interval_text(selective, prefix=f"{name}_")
-    return f"{selective[name]:.3f} ({ends or 'no interval: too few independent units'})"
+    return f"{selective[name]:.3f} ({ends or 'no interval: ' + _TAKES[name]})"
 
 
 def _coverages(selective: dict[str, Any]) -> str:

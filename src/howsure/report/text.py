@@ -26,6 +26,7 @@ def figure(entry: dict[str, Any]) -> str:
     return f"{entry['name']} {value_with_interval(entry)}"
 
 
+_MOST_DIGITS = 9
 _UNITS = {"share": (100.0, "%", 1), "of 1000": (1.0, "of 1000", 1)}
 """By what a value is multiplied, the unit that is shown, and so many decimals."""
 
@@ -42,7 +43,9 @@ def value_with_interval(entry: dict[str, Any]) -> str:
 def value_of(entry: dict[str, Any]) -> str:
     """`55.0 %`: the value alone."""
     scale, unit, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
-    return "—" if entry["value"] is None else f"{_decimals(entry['value'] * scale, digits)} {unit}".rstrip()
+    if entry["value"] is None:
+        return "—"
+    return f"{_decimals(entry['value'] * scale, _digits_of(entry, scale, digits))} {unit}".rstrip()
 
 
 def interval_of(entry: dict[str, Any]) -> str:
@@ -57,12 +60,23 @@ def interval_text(entry: dict[str, Any], scale: float = 1.0, digits: int = 3, pr
     if low is None or high is None:
         return ""
     about = "about " if entry.get(f"{prefix}approximate") else ""
+    digits = _digits_of(entry, scale, digits, prefix)
     return f"{about}{_decimals(low * scale, digits)} to {_decimals(high * scale, digits)}"
 
 
+def _digits_of(entry: Mapping[str, Any], scale: float, digits: int, prefix: str = "") -> int:
+    """So many decimals, or as many as it takes for an interval not to look like a single number."""
+    low, high = entry.get(f"{prefix}low"), entry.get(f"{prefix}high")
+    if low is None or high is None:
+        return digits
+    while digits < _MOST_DIGITS and low < high and _decimals(low * scale, digits) == _decimals(high * scale, digits):
+        digits += 1
+    return digits
+
+
 def _decimals(value: float, digits: int) -> str:
-    """So many decimals; four digits in all where a perplexity has grown beyond what anybody reads."""
-    return f"{value:.{digits}f}" if abs(value) < 1e7 else f"{value:.4g}"
+    """So many decimals, and no minus before nothing; four digits in all where a perplexity grew beyond all reading."""
+    return f"{round(value, digits) + 0.0:.{digits}f}" if abs(value) < 1e7 else f"{value:.4g}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -116,7 +130,8 @@ def signed(difference: float | None, unit: str, scale: float, digits: int, found
 
 
 def _signed(value: float, digits: int) -> str:
-    return f"{'+' if value >= 0 else ''}{_decimals(value, digits)}"
+    shown = _decimals(value, digits)
+    return shown if shown.startswith("-") else f"+{shown}"
 
 
 def _visible(character: str, one_line: bool) -> str:

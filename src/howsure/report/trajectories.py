@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from howsure.measures import chance_auprc
 from howsure.report.tables import keep_whole, plain_table, where_it_lies
 from howsure.report.text import counted, interval_text, percent, printable, shortened, signed_points
 from howsure.runs import Run
@@ -208,8 +209,8 @@ def _narrow_table(*headers: str, wide: bool) -> Table:
 
 
 def score_table(group: dict[str, Any], *, wide: bool = True) -> Table:
-    share = group["failures"] / group["judged"]
-    chances = (("AUROC", 0.5), ("AUPRC", share), ("AUARC", 1 - share))
+    failures, runs = group["failures"], group["judged"]
+    chances = (("AUROC", 0.5), ("AUPRC", chance_auprc(runs, failures)), ("AUARC", 1 - failures / runs))
     heads = [f"{name}\n(chance {chance:.3f})" for name, chance in chances]
     table = _narrow_table("score of" if wide else "of", "by", "runs", *heads, wide=wide)
     for row in group["scores"]:

@@ -105,8 +105,7 @@ def _judged(result: dict[str, Any]) -> str:
 
 def _trust(result: dict[str, Any]) -> str:
     """T of the step, where it is a share of something that was gained."""
-    bare, _, told = (found["entropy_bits"] for found in result["conditions"].values())
-    why = why_no_share(bare, told)
+    why = why_no_share(result)
     return _bits(result["trust"]) if why is None else f"— ({why})"
 
 

@@ -21,7 +21,7 @@ from howsure.report.text import (
     signed_bits,
     value_with_interval,
 )
-from howsure.studies.trust.ratio import bounds_in_words
+from howsure.studies.trust.ratio import beyond_in_words, bounds_in_words
 
 SHOWN_PARTS = 20
 """Episodes, or files, in a table."""
@@ -97,7 +97,7 @@ def _missing_lines(by_entropy: dict[str, dict[str, int]]) -> list[str]:
 def entropy_table(summary: dict[str, Any]) -> Table:
     trust = summary["trust"]
     head = f"mean of {counted(trust['steps'], 'complete row')}"
-    level = trust["delta_h_s_bits"]["level"]
+    level = next((entry["level"] for entry in summary["mean_entropy_bits"].values() if entry["level"]), None)
     table = plain_table("entropy of the action", f"{head} ({level:.0%} interval)" if level else head)
     keep_whole(table, 0)
     for name, entry in summary["mean_entropy_bits"].items():
@@ -109,14 +109,14 @@ def entropy_table(summary: dict[str, Any]) -> Table:
 
 
 def trust_table(summary: dict[str, Any]) -> Table:
-    trust, ordering, steps = summary["trust"], summary["ordering"], summary["per_step"]
+    trust, ordering = summary["trust"], summary["ordering"]
     table = plain_table("trust T = ΔH_S / ΔH_L,S", "")
     keep_whole(table, 0)
     table.add_row("T over all steps", trust_in_words(trust))
     table.add_row("H(X) ≥ H(X|S) ≥ H(X|L,S)", ordering_in_words(ordering["both"]))
     table.add_row("  H(X) ≥ H(X|S)", ordering_in_words(ordering["h_x_at_least_h_x_given_s"]))
     table.add_row("  H(X|S) ≥ H(X|L,S)", ordering_in_words(ordering["h_x_given_s_at_least_h_x_given_ls"]))
-    for name, words in steps_in_words(steps).items():
+    for name, words in steps_in_words(summary).items():
         table.add_row(name, words)
     return table
 
@@ -125,9 +125,8 @@ def trust_in_words(trust: dict[str, Any]) -> str:
     """`0.342 (about 0.287 to 0.402, over 6 episodes; between 0.33 and 0.36 whatever the unlisted tokens are)`."""
     if not trust["identified"]:
         return f"not identified: {trust['reason']}"
-    ends = interval_text(trust)
-    episodes = counted(trust["independent_episodes"], "episode")
-    parts = [f"{ends}, over {episodes}" if ends else f"the same in all of {episodes}", bounds_in_words(trust["bounds"])]
+    over = f"{interval_text(trust)}, over {counted(trust['independent_episodes'], 'episode')}"
+    parts = (over, beyond_in_words(trust), bounds_in_words(trust["bounds"]))
     return f"{trust['value']:.3f} ({'; '.join(part for part in parts if part)})"
 
 
@@ -138,11 +137,15 @@ def ordering_in_words(entry: dict[str, Any]) -> str:
     return share_in_words(entry)
 
 
-def steps_in_words(steps: dict[str, Any]) -> dict[str, str]:
-    """Where T of the single steps lies, and how many have none that is a share of a gain."""
-    found = {"T of a step, median": _median(steps)}
-    if steps["gained"]:
-        found |= {
+def steps_in_words(summary: dict[str, Any]) -> dict[str, str]:
+    """Where T of the single steps lies, and how many have none that is a share of a gain.
+
+    Without T where that over all steps is not identified: those with a gain may be the ones that chance picked.
+    """
+    steps, found = summary["per_step"], {}
+    if steps["gained"] and summary["trust"]["identified"]:
+        found = {
+            "T of a step, median": _median(steps),
             "  in 0 to 1": share_in_words(steps["in_0_1"]),
             "  below 0": share_in_words(steps["below_0"]),
             "  above 1": share_in_words(steps["above_1"]),
@@ -203,8 +206,6 @@ def _confidence(calibrated: dict[str, Any]) -> str:
 def _auroc(ranked: dict[str, Any]) -> str:
     if ranked["auroc"] is None:
         return "— (all actions are on the path, or all off it)"
-    if ranked["auroc_low"] is None:
-        return f"{ranked['auroc']:.3f} (no interval: too few episodes)"
     return auroc_in_words(ranked)
 
 
@@ -218,7 +219,7 @@ def coherent_in_words(summary: dict[str, Any]) -> dict[str, str]:
     rows = {
         "T over all states": f"not identified: {trust['reason']}" if trust["value"] is None else f"{trust['value']:.3f}"
     }
-    if null is not None:
+    if null is not None and trust["value"] is not None:
         rows["  from wording alone"] = (
             f"{null['mean']:.3f} on average, {null['high']:.3f} or less in 19 of 20; {percent(null['share_at_least'])} "
             "reach the T above"
@@ -275,8 +276,7 @@ def _rows(entry: dict[str, Any]) -> str:
 def _part_trust(trust: dict[str, Any]) -> str:
     if not trust["identified"]:
         return "not identified" if trust["steps"] else "—"
-    ends = interval_text(trust, digits=2)
-    return f"{trust['value']:.3f} ({ends})" if ends else f"{trust['value']:.3f}"
+    return f"{trust['value']:.3f} ({interval_text(trust, digits=2)})"
 
 
 def _number(value: float | None, sign: str = "") -> str:

@@ -72,9 +72,9 @@ def calibration(
         **{f"overconfidence_{name}": value for name, value in ends(interval).items()},
         "bins": BINS,
         "ece_equal_width": expected_calibration_error(confidence, correct, BINS, "width"),
-        "ece_equal_width_floor": _floor(confidence, "width", seed),
+        "ece_equal_width_floor": _floor(confidence, correct, "width", clusters, seed),
         "ece_equal_mass": expected_calibration_error(confidence, correct, BINS, "mass"),
-        "ece_equal_mass_floor": _floor(confidence, "mass", seed),
+        "ece_equal_mass_floor": _floor(confidence, correct, "mass", clusters, seed),
         "smooth_ece": smooth,
         "smooth_ece_missing": smooth_missing,
         "brier": brier_score(confidence, correct),
@@ -83,8 +83,10 @@ def calibration(
     }
 
 
-def _floor(confidence: Floats, scheme: Scheme, seed: int) -> dict[str, float] | None:
-    found = calibration_floor(confidence, BINS, scheme, seed=seed)
+def _floor(
+    confidence: Floats, correct: Bools, scheme: Scheme, clusters: ArrayLike | None, seed: int
+) -> dict[str, float] | None:
+    found = calibration_floor(confidence, correct, BINS, scheme, clusters=clusters, seed=seed)
     return None if found is None else asdict(found)
 
 

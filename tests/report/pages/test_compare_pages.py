@@ -128,7 +128,7 @@ def test_perplexity_is_compared_per_byte(tmp_path: Path) -> None:
     found = howsure.compare(tmp_path / "a", tmp_path / "b")["difference"]
     page = page_of(tmp_path / "a", tmp_path / "b")
     assert f"{found['bits_per_byte']:+.4f} bits (about {found['low']:+.4f} to {found['high']:+.4f})" in page
-    assert "the line its 95 % interval over documents" in page
+    assert "The line is its 95 % interval over documents" in page
     assert f"B needs fewer bits for {found['documents_b_needs_less']} of 6 documents." in page
     assert len(re.findall(r"<title>t\d: ", page)) == 6
 
@@ -139,7 +139,7 @@ def test_few_texts_are_compared_without_an_interval_and_the_page_says_so(tmp_pat
     howsure.perplexity(data, Reader(1 / 4), out=tmp_path / "b")
     page = page_of(tmp_path / "a", tmp_path / "b")
     assert "B − A: of these 3 texts only; an interval takes 5 documents." in page
-    assert "the line its 95 % interval" not in page
+    assert "The line is its 95 % interval" not in page
 
 
 def clicks(out: Path, places: list[tuple[float, float] | None]) -> Path:

@@ -69,8 +69,8 @@ def test_on_paper(tmp_path: Path, sets: dict[str, Path]) -> None:
     figures = {figure["name"]: figure for figure in found.summary["headline"]}
     value = (whole - 0.5) / whole
     assert figures["coherent trust T"]["note"] == (
-        f"of these 3 states; no more than wording noise: wording alone gives {value:.3f} on average, {value:.3f} or "
-        "less in 19 of 20"
+        f"of these 3 states; not above what wording alone gives: {value:.3f} on average, {value:.3f} or less in "
+        "19 of 20"
     )
     assert all(figure["low"] is None for figure in figures.values()), "one walk has no interval"
     assert figures["I(X;S,L)"]["value"] == pytest.approx(whole, abs=1e-9)
@@ -168,7 +168,7 @@ def test_wording_noise_is_told_from_grounding() -> None:
     null = found["trust"]["null"]
     assert null["mean"] == pytest.approx(7 / 15, abs=0.02)
     assert found["trust"]["value"] < null["high"]
-    assert "no more than wording noise" in found["headline"][0]["note"]
+    assert "not above what wording alone gives" in found["headline"][0]["note"]
     clear = np.zeros((2, 8, 4))
     for s in range(8):
         clear[:, s, s % 4] = 1.0
@@ -176,7 +176,7 @@ def test_wording_noise_is_told_from_grounding() -> None:
     assert found["trust"]["value"] > 0.9 > found["trust"]["null"]["high"]
     note = found["headline"][0]["note"]
     assert note.startswith("of these 3 states; wording alone gives 0.5")
-    assert "noise" not in note
+    assert "not above" not in note
     assert found["states"] == {"count": 3, "of": 4}
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
@@ -208,7 +208,7 @@ def test_so_few_pairs_that_no_trust_could_stand_out() -> None:
     found = judged([table])
     assert found["trust"]["value"] == 1.0
     assert found["trust"]["null"]["share_at_least"] == pytest.approx(1 / 3)
-    assert "no more than wording noise" in found["headline"][0]["note"]
+    assert "not above what wording alone gives" in found["headline"][0]["note"]
     assert any("can be arranged in 3 ways only" in note for note in found["notes"])
     assert not any("ways only" in note for note in judged(noise(1, 2, 4, seed=0))["notes"])
 

@@ -312,8 +312,9 @@ def test_too_little_to_tell(rows: list[Step], words: str) -> None:
 def test_what_never_varies_has_no_interval_and_says_so() -> None:
     found = trust_summary([step(f"e{i}", 2.0, 1.5, 1.0) for i in range(6)], seed=0)
     figures = {figure["name"]: figure for figure in found["headline"]}
-    assert figures["trust T"]["value"] == 0.5
-    for name in ("trust T", "ΔH_S", "ΔH_L,S"):
+    assert (figures["trust T"]["value"], found["trust"]["why"]) == (None, "alike")
+    assert "the same in all of 6 episodes" in figures["trust T"]["note"]
+    for name in ("ΔH_S", "ΔH_L,S"):
         assert (figures[name]["low"], figures[name]["note"]) == (None, "no interval: the same in every episode")
     assert figures["ordering holds"]["low"] < 1.0, "six of six are not certain"
 
@@ -358,10 +359,49 @@ def test_the_size_of_a_vocabulary_that_is_not_given_is_the_largest_there_is() ->
     assert trust_summary(unlisted, seed=0)["trust"]["bounds"] == pytest.approx(
         trust_summary(given, seed=0)["trust"]["bounds"]
     )
-    exact = [msgspec.structs.replace(row, exact_bits=(2.0, 1.8, 1.0)) for row in unlisted]
-    found = trust_summary(exact, seed=0)
-    assert found["trust"]["bounds"] == pytest.approx({"low": 0.2, "high": 0.2})
-    assert found["headline"][0]["note"] == "0.200 over the whole vocabulary"
+    exact = [msgspec.structs.replace(row, exact_bits=(row.bits[0] + 0.1, 1.8, 1.0)) for row in unlisted]  # type: ignore[operator]
+    found = trust_summary(exact, seed=0)["trust"]
+    mean = float(np.mean([row.bits[0] for row in unlisted])) + 0.1  # type: ignore[arg-type]
+    assert found["value"] == pytest.approx((mean - 1.8) / (mean - 1.0)), "known exactly, it is not that of the bucket"
+    assert found["bounds"] == pytest.approx({"low": found["value"], "high": found["value"]})
+
+
+def test_an_entropy_lies_within_its_bounds() -> None:
+    """The bucket of all unlisted tokens is one outcome: what they add at least may be more, and T is made of that."""
+    rows = [
+        msgspec.structs.replace(
+            row, low_bits=tuple(b + 0.3 for b in row.bits), high_bits=tuple(b + 0.4 for b in row.bits)
+        )  # type: ignore[operator]
+        for row in told(8, 2.0, 1.9, 1.0)
+    ]
+    rows = [msgspec.structs.replace(row, low_bits=(row.low_bits[0], *row.bits[1:])) for row in rows]
+    found = trust_summary(rows, seed=0)["trust"]
+    assert found["bounds"]["low"] <= found["value"] <= found["bounds"]["high"]
+    assert found["low"] <= found["value"] <= found["high"]
+
+
+def test_bounds_of_a_gain_below_the_floor_are_none() -> None:
+    """ΔH_L,S is at least 0.005 bits: nothing that T could be a share of."""
+    found = trust_summary(bounded(0.5), seed=0)["trust"]
+    assert found["bounds"] is not None
+    found = trust_summary(bounded(0.99), seed=0)["trust"]
+    assert (found["bounds"], found["why"]) == (None, "unlisted_tokens")
+
+
+def test_t_that_is_not_clearly_below_zero_is_not_called_so() -> None:
+    rows = [step(f"e{i // 2}", 2.0, 2.02 + 0.2 * (-1) ** (i // 2), 1.0 + 0.01 * i) for i in range(16)]
+    found = trust_summary(rows, seed=0)
+    assert found["trust"]["value"] < 0 < found["trust"]["high"]
+    assert found["headline"][0]["note"] == "below 0, though not clearly"
+    clear = trust_summary([step(f"e{i // 2}", 2.0, 2.3 + 0.01 * i, 1.0 + 0.01 * i) for i in range(16)], seed=0)
+    assert clear["headline"][0]["note"] == "below 0: by grounding alone it became less sure"
+
+
+def test_entropies_that_differ_by_rounding_are_of_one_prompt() -> None:
+    rows = [step(f"e{i // 2}", 2.0, 2.0 + 1e-12 * i, 1.0 + 0.01 * i) for i in range(16)]
+    found = trust_summary(rows, seed=0)
+    assert found["trust"]["why"] == "no_grounding"
+    assert found["per_step"]["same_prompt"] == 16
 
 
 def test_entropies_that_are_what_they_are_have_no_bounds() -> None:
@@ -418,7 +458,7 @@ def test_any_steps_give_a_summary_without_nan_whose_counts_add_up(rows: list[tup
     json.dumps(found, allow_nan=False)
     assert found["rows"]["count"] + sum(found["missing"]["rows"].values()) == found["rows"]["of"] == len(rows)
     steps = found["per_step"]
-    assert steps["gained"] + steps["lost"] + steps["too_small"] == found["rows"]["count"]
+    assert steps["gained"] + steps["lost"] + steps["too_small"] + steps["same_prompt"] == found["rows"]["count"]
     assert sum(steps[name]["count"] for name in ("in_0_1", "below_0", "above_1")) == steps["gained"]
     assert sum(entry["complete"] for entry in found["episodes"]) == found["rows"]["count"]
     told_trust = found["trust"]
@@ -472,7 +512,7 @@ def test_copies_of_an_episode_are_one() -> None:
         msgspec.structs.replace(row, first_episode=int(row.episode) if int(row.episode) > 3 and row.step == 3 else 1)
         for row in copies
     ]
-    assert trust_summary(other, seed=0)["trust"]["independent_episodes"] == 6
+    assert trust_summary(other, seed=0)["trust"]["independent_episodes"] == 6, "what the log says counts"
 
 
 def test_episodes_of_a_chain_are_one() -> None:
@@ -536,7 +576,11 @@ def test_sureness_takes_episodes_as_units() -> None:
 
 def test_an_agreement_of_none_or_all_is_not_certain() -> None:
     """Six episodes of ten steps each off the path: none of six, and not none of sixty."""
-    rows = [Step(e, i, 2.0 + 0.1 * i, 1.5, 1.0, on_shortest_path=False) for e in "abcdef" for i in range(10)]
+    rows = [
+        Step(e, i, 2.0 + 0.1 * i, 1.5, 0.01 * place, on_shortest_path=False)
+        for place, e in enumerate("abcdef")
+        for i in range(10)
+    ]
     found = trust_summary(rows, seed=0)["sureness"]["agreement"]
     assert found["value"] == 0.0
     assert found["high"] > 0.3

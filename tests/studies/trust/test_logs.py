@@ -145,9 +145,25 @@ def test_a_column_tells_episodes_whatever_the_steps(tmp_path: Path) -> None:
     assert f"{tmp_path}/a.csv: 1 row names no episode and is taken as one, (no episode)" in log.notes
 
 
+def other(more: float) -> list[str]:
+    """An episode like `GOOD` with more entropy in X."""
+    return [row(i, f"{2 + more + i / 100:.4f}", f"{1.5 - i / 50:.4f}", f"{0.5 + i / 70:.4f}") for i in range(1, 13)]
+
+
+def test_copies_are_one_whether_or_not_a_log_says_so(tmp_path: Path) -> None:
+    """Eight times the same numbers, in one file or in eight, say nothing of chance."""
+    one = write(tmp_path / "one.csv", table(*GOOD * 8))
+    trust = analyse([one]).summary["trust"]
+    assert (trust["episode_count"], trust["independent_episodes"], trust["value"]) == (8, 1, None)
+    assert trust["reason"] == "1 independent of 8 episodes, and T takes at least 5"
+    many = [write(tmp_path / f"{i}.csv", table(*GOOD)) for i in range(5)]
+    trust = analyse([*many, write(tmp_path / "other.csv", table(*other(0.1)))]).summary["trust"]
+    assert (trust["episode_count"], trust["independent_episodes"]) == (6, 2)
+
+
 def test_files_have_episodes_of_their_own(tmp_path: Path) -> None:
-    one, two = (write(tmp_path / name, table(*GOOD)) for name in ("one.csv", "two.csv"))
-    again = write(tmp_path / "three.csv", table(*GOOD, *GOOD))
+    one, two = write(tmp_path / "one.csv", table(*GOOD)), write(tmp_path / "two.csv", table(*other(0.01)))
+    again = write(tmp_path / "three.csv", table(*other(0.02), *other(0.03)))
     summary = analyse([one, two, again]).summary
     assert [entry["episode"] for entry in summary["episodes"]] == [
         str(one), str(two), f"{again}, 1", f"{again}, 2",

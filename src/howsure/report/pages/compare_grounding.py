@@ -10,10 +10,11 @@ from htpy import Node
 from howsure.report.grounding_compare import distances_in_words, mcnemar_in_words, rows_of
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.columns import key_of
-from howsure.report.pages.compare_parts import Change, Flips, around_zero, flips, paired_table, sentence
+from howsure.report.pages.compare_parts import Flips, around_zero, flips, paired_table, sentence
 from howsure.report.pages.contract import Section
 from howsure.report.pages.grounding_screen import screen
 from howsure.report.pages.material import Material
+from howsure.report.pages.named import Named
 from howsure.report.pages.parts import facts, long_text, number, words
 from howsure.report.text import signed_points
 
@@ -43,23 +44,26 @@ def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
 
 def _changes(difference: dict[str, Any], delta: float) -> list[Node]:
     figures = difference["figures"]
-    caption = "The dot is B − A, the line its 95 % interval, over screens; right of the dashed line B"
+    caption = "The dot is B − A; right of “no change” B"
     shares = [_change(label.format(delta), figures[name]) for name, label in _SHARES.items() if figures[name]["items"]]
     distances = [_change(label, figures[name]) for name, label in _DISTANCES.items()]
     return [
-        around_zero("Hits", f"{caption} hits more often.", Axis("B − A", percent=True), shares, signed_points),
+        around_zero(
+            "Hits", f"{caption} hits more often.", Axis("B − A", percent=True), shares, signed_points, "screens"
+        ),
         around_zero(
             "Distance",
             f"{caption} clicks farther away, which is worse.",
             Axis("B − A, thousandths of the screen"),
             distances,
             lambda value: f"{value:+.1f}",
+            "screens",
         ),
     ]
 
 
-def _change(name: str, figure: dict[str, Any]) -> Change:
-    return Change(name, figure["difference"], figure["low"], figure["high"])
+def _change(name: str, figure: dict[str, Any]) -> Named:
+    return Named.of(name, figure, value="difference")
 
 
 def _splits(splits: dict[str, list[dict[str, Any]]]) -> list[Section]:
@@ -67,7 +71,7 @@ def _splits(splits: dict[str, list[dict[str, Any]]]) -> list[Section]:
     plots = [
         around_zero(
             f"Hit rate by {words(kind, 40)}",
-            "The dot is B − A for these samples alone, the line its 95 % interval.",
+            "The dot is B − A for these samples alone.",
             Axis("B − A", percent=True),
             [_change("(none)" if r["value"] is None else r["value"], r["figures"]["hit_rate"]) for r in rows],
             signed_points,

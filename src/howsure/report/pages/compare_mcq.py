@@ -13,9 +13,10 @@ from howsure.report.compare import mcnemar_in_words, rows_of
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.chart import Chart
 from howsure.report.pages.columns import key_of
-from howsure.report.pages.compare_parts import Change, Flips, around_zero, flips, paired_table, sentence
+from howsure.report.pages.compare_parts import Flips, around_zero, flips, paired_table, sentence
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
+from howsure.report.pages.named import Named
 from howsure.report.pages.parts import facts, long_text, words
 from howsure.report.pages.pictures import picture_of
 from howsure.report.text import counted, signed_nats, signed_points
@@ -45,17 +46,15 @@ def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
 
 def _changes(difference: dict[str, Any]) -> list[Node]:
     accuracy, margin = (_change(name, difference[f"paired_{name}"]) for name in ("accuracy", "margin"))
-    caption = "The dot is B − A, the line its 95 % interval; right of the dashed line B is"
+    caption = "The dot is B − A; right of “no change” B is"
     return [
         around_zero("Accuracy", f"{caption} right more often.", Axis("B − A", percent=True), [accuracy], signed_points),
         around_zero("Mean margin", f"{caption} surer of what it chooses.", Axis("B − A, nats"), [margin], signed_nats),
     ]
 
 
-def _change(name: str, paired: dict[str, Any] | None) -> Change:
-    if paired is None:
-        return Change(name, None, None, None)
-    return Change(name, paired["mean_difference"], paired["low"], paired["high"])
+def _change(name: str, paired: dict[str, Any] | None) -> Named:
+    return Named(name, None) if paired is None else Named.of(name, paired, value="mean_difference")
 
 
 def _flip(flip: dict[str, Any], a: Material) -> Node:

@@ -23,15 +23,6 @@ _COLUMNS = ["", "A", "B", "B − A (95 % interval, paired)"]
 Row = tuple[str, str, str, str]
 
 
-class Change(NamedTuple):
-    """A paired difference, B − A, with the ends of its interval where they are known."""
-
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-
-
 class Flips(NamedTuple):
     """The samples that turned one way: what to call them, and how each is shown."""
 
@@ -80,13 +71,15 @@ def paired_table(rows: Sequence[Row], sentences: Sequence[str], notes: Sequence[
     )
 
 
-def around_zero(title: str, caption: str, axis: Axis, changes: Sequence[Change], note: Callable[[float], str]) -> Node:
+def around_zero(
+    title: str, caption: str, axis: Axis, changes: Sequence[Named], note: Callable[[float], str], over: str = ""
+) -> Node:
     """Differences with their intervals about an upright line at 0; nothing where there are none."""
     known = [change for change in changes if change.value is not None]
     if not known:
         return None
-    rows = [Named(one.name, one.value, one.low, one.high, note(one.value or 0.0)) for one in known]
-    return dots(title, caption, axis, rows, level=(0.0, "no change"))
+    rows = [change._replace(note=note(change.value or 0.0)) for change in known]
+    return dots(title, caption, axis, rows, level=(0.0, "no change"), over=over)
 
 
 def side_by_side(a: Material, b: Material) -> Section:
@@ -120,11 +113,8 @@ def _shown(entry: dict[str, Any] | None) -> str:
 def _two(name: str, a: dict[str, Any], b: dict[str, Any]) -> Element:
     share = a["unit"] == "share"
     label = name if share or not a["unit"] else f"{name}, {words(a['unit'], 20)}"
-    rows = [
-        Named(side, entry["value"], entry.get("low"), entry.get("high"), value_of(entry))
-        for side, entry in (("A", a), ("B", b))
-    ]
-    return dots(name, "The dot is the figure, the line its interval.", Axis(label, percent=share), rows)
+    rows = [Named.of(side, entry, value_of(entry)) for side, entry in (("A", a), ("B", b))]
+    return dots(name, "The dot is the figure.", Axis(label, percent=share), rows)
 
 
 # -- flips ------------------------------------------------------------------------------------------------------------

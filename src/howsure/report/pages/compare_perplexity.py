@@ -10,9 +10,10 @@ from htpy import Node
 from howsure.report.pages.axes import Axis
 from howsure.report.pages.chart import Chart
 from howsure.report.pages.compare_mcq import thinned
-from howsure.report.pages.compare_parts import Change, around_zero, paired_table
+from howsure.report.pages.compare_parts import around_zero, paired_table
 from howsure.report.pages.contract import Section
 from howsure.report.pages.material import Material
+from howsure.report.pages.named import Named
 from howsure.report.pages.parts import SHOWN_ROWS
 from howsure.report.pages.perplexity_plots import short_name
 from howsure.report.perplexity import rows_of
@@ -36,21 +37,21 @@ def sections(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
 
 def _plots(found: dict[str, Any]) -> list[Node]:
     difference, documents = found["difference"], found["documents"]
-    whole = Change("all texts", difference["bits_per_byte"], difference["low"], difference["high"])
-    interval = "" if difference["low"] is None else ", the line its 95 % interval over documents"
+    whole = Named.of("all texts", difference, value="bits_per_byte")
     known = [one for one in documents if one["difference"] is not None]
     ranked = sorted(known, key=lambda one: -abs(one["difference"]))
     plots = [
         around_zero(
             "All texts",
-            f"The dot is B − A{interval}; left of the dashed line B needs fewer bits: it is better.",
+            "The dot is B − A; left of “no change” B needs fewer bits: it is better.",
             _BITS,
             [whole],
             _signed,
+            "documents",
         )
     ]
     if len(known) > 1:
-        each = [Change(short_name(one["document"]), one["difference"], None, None) for one in ranked]
+        each = [Named(short_name(one["document"]), one["difference"]) for one in ranked]
         caption = f"The largest differences first.{_left_out(documents, known)}"
         plots.append(around_zero("Document by document", caption, _BITS, each, _signed))
     if len(known) > 2:

@@ -193,23 +193,21 @@ def _split(kind: str, rows: Sequence[dict[str, Any]]) -> Node:
     shown = rows if kind == "user" else sorted(rows, key=lambda row: -row["count"])
     what = "inside of the target" if inside else "within δ"
     prefix, value = ("point_in_target_", "point_in_target") if inside else ("", "accuracy")
-    few = any(row.get(f"{prefix}approximate") or row[f"{prefix}low"] is None for row in rows)
-    some = " Intervals over fewer than 10 screens are approximate, and over fewer than 5 there are none." if few else ""
     return dots(
         f"By {kind}",
-        f"The dot is the share of clicks {what}, the line its 95 % interval; at the right, how many samples there are."
-        f"{some}",
+        f"The dot is the share of clicks {what}; at the right, how many samples there are.",
         Axis(f"clicks {what}", 0, 1, percent=True),
         [
-            Named(
+            Named.of(
                 "(none)" if row["value"] is None else words(row["value"]),
-                row[value],
-                row[f"{prefix}low"],
-                row[f"{prefix}high"],
+                row,
                 counted(row["count"], "sample"),
+                value=value,
+                prefix=prefix,
             )
             for row in shown
         ],
+        over="screens",
     )
 
 

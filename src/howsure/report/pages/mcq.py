@@ -154,22 +154,18 @@ def _by_score(summary: dict[str, Any]) -> Section:
 
 def _by_group(summary: dict[str, Any]) -> Section:
     rows = [
-        Named(
+        Named.of(
             "(no group)" if e["group"] is None else e["group"],
-            e["accuracy"],
-            e["low"],
-            e["high"],
+            e,
             f"{e['correct_count']} of {e['total_count']}",
+            value="accuracy",
         )
         for e in summary["groups"]
     ]
     chance = summary["accuracy_by_chance"]
-    some = " Intervals over fewer than 10 independent questions are approximate, and over fewer than 5 there are none."
-    few = any(entry.get("approximate") or entry["low"] is None for entry in summary["groups"])
     figure = dots(
         "Accuracy by group",
-        "The dot is the share answered rightly, the line its 95 % interval; dashed: a blind guess at all questions."
-        f"{some if few else ''}",
+        "The dot is the share answered rightly; upright: a blind guess at all questions.",
         Axis("right", 0, 1, percent=True),
         rows,
         level=None if chance is None else (chance, "chance"),

@@ -63,26 +63,27 @@ def _shares(tried: dict[str, Any], breakdown: dict[str, Any]) -> Node:
     return [
         dots(
             "Failures in which an alarm rang",
-            "Further right is better. The dot is the share, the line its 95 % interval; dashed: the rate of false "
-            "alarms, which alarms at random would reach too.",
+            "Further right is better. The dot is the share; upright: the rate of false alarms, which alarms at random "
+            "would reach too.",
             Axis("failed runs", 0, 1, percent=True),
             caught,
             level=(aim, "by chance"),
+            over="tasks",
         ),
         dots(
             "False alarms: solved runs in which one rang",
-            "Further left is better. Thresholds aim at the dashed line: they keep to it on average over draws of the "
+            "Further left is better. Thresholds aim at the upright line: they keep to it on average over draws of the "
             "runs that they were fitted on, which is no guarantee for these runs.",
             Axis("solved runs", 0, 1, percent=True),
             rang,
             level=(aim, "aimed at"),
+            over="tasks",
         ),
     ]
 
 
 def _named(name: str, share: dict[str, Any]) -> Named:
-    note = f"{share['count']} of {share['of']}"
-    return Named(detector_name(name), share["value"], share["low"], share["high"], note)
+    return Named.of(detector_name(name), share, f"{share['count']} of {share['of']}")
 
 
 def _how_early(group: Group, material: Material) -> Element | None:

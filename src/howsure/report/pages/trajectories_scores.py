@@ -172,23 +172,20 @@ def _areas(found: dict[str, Any]) -> Element:
     notes = dict.fromkeys(row["note"] for row in found["scores"] if row.get("note"))
     if notes:
         more += f" Without a line: {'; '.join(notes)}."
-    if any(row["auroc"] and row["auroc"]["approximate"] for row in found["scores"]):
-        more += " With few tasks, or few that failed or succeeded, the lines hold only roughly."
     if any(row["score"] in (DISTANCE, LEARNED) and row["runs"] for row in found["scores"]):
         more += f" * {ADAPTED[0].upper()}{ADAPTED[1:]}."
     return dots(
         "Every score against failure",
-        "AUROC: the chance that a failed run scores above a solved one. The line is its 95 % interval over tasks; one "
-        "that crosses the dashed line may be luck, and the best of many rows often is. Below one half, failed runs "
-        f"scored lower.{more}",
+        "AUROC: the chance that a failed run scores above a solved one. A line that crosses one half may be luck, and "
+        f"the best of many rows often is. Below one half, failed runs scored lower.{more}",
         Axis("AUROC", 0, 1),
         rows,
         level=(0.5, "chance"),
+        over="tasks",
     )
 
 
 def _area(row: dict[str, Any]) -> Named:
     shown = SHOWN.get(row["score"], row["score"].replace("_", " "))
     name = shown if row["whose"] == "run" else f"{row['whose']}: {shown}"
-    area = row["auroc"] or {"value": None, "low": None, "high": None}
-    return Named(name, area["value"], area["low"], area["high"], counted(row["runs"], "run"))
+    return Named.of(name, row["auroc"] or {"value": None}, counted(row["runs"], "run"))

@@ -13,7 +13,7 @@ from howsure.measures.trust import DENOMINATOR_FLOOR
 from howsure.report.pages.chart import px
 from howsure.report.pages.parts import number, words
 from howsure.report.pages.tokens import percent
-from howsure.studies.trust.ratio import why_no_share
+from howsure.studies.trust.ratio import SAME_WITHOUT_GROUNDING, SAME_WITHOUT_INSTRUCTION, why_no_share
 
 BAR_PX = 60.0
 SMALL_BITS = 0.001
@@ -59,13 +59,8 @@ def entropies(result: Mapping[str, Any]) -> dict[str, float | None]:
 
 def share_of_gain(result: Mapping[str, Any]) -> float | None:
     """T of the step; None unless the model gained enough, told everything, for it to have shares."""
-    found: float | None = result.get("trust") if _why_no_share(result) is None else None
+    found: float | None = result.get("trust") if why_no_share(result) is None else None
     return found
-
-
-def _why_no_share(result: Mapping[str, Any]) -> str | None:
-    bits = entropies(result)
-    return why_no_share(bits["X"], bits[ACTING])
 
 
 def missing_words(result: Mapping[str, Any]) -> str | None:
@@ -75,7 +70,7 @@ def missing_words(result: Mapping[str, Any]) -> str | None:
         for name, given in CONDITIONS.items()
         if result["conditions"][name]["entropy_bits"] is None
     ]
-    if not lacking and (why := _why_no_share(result)) is not None:
+    if not lacking and (why := why_no_share(result)) is not None:
         lacking.append(f"T: {why}")
     return "; ".join(lacking) or None
 
@@ -186,6 +181,8 @@ def worked_out(result: Mapping[str, Any]) -> str:
     steps = f"T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)) = ({none:.4f} − {known:.4f}) / ({none:.4f} − {told:.4f})"
     if abs(by_all) < DENOMINATOR_FLOOR:
         return f"{steps}, which divides by zero."
+    if (why := why_no_share(result)) in (SAME_WITHOUT_GROUNDING, SAME_WITHOUT_INSTRUCTION):
+        return f"{steps}: {why}, so T says nothing."
     if by_all < 0:
         return f"{steps} = {_signed(by_known)} / {_signed(by_all)}: told everything it was less sure, so T is no share."
     if by_all < LEAST_GAIN_BITS:
@@ -193,11 +190,11 @@ def worked_out(result: Mapping[str, Any]) -> str:
     return f"{steps} = {_signed(by_known)} / {_signed(by_all)} = {number(by_known / by_all, 4).replace('-', '−')}."
 
 
-def in_words(by_known: float, by_all: float) -> str:
-    """What the two differences say, for somebody who sees them for the first time."""
+def in_words(by_known: str, by_all: str) -> str:
+    """What the two differences, `changed` into words, say to somebody who sees them for the first time."""
     return (
-        f"Told what is known about the place, the model became {changed(by_known)}; told the instruction too, "
-        f"{changed(by_all)}, both against being told neither."
+        f"Told what is known about the place, the model became {by_known}; told the instruction too, "
+        f"{by_all}, both against being told neither."
     )
 
 

@@ -21,6 +21,7 @@ from howsure.report.pages.trust_spread import (
     CONDITIONS,
     EVIDENCE,
     MEANING,
+    changed,
     entropies,
     in_words,
     meaning,
@@ -84,7 +85,7 @@ def _sureness(sample: Sample, evidence: str) -> Section:
     said = None
     if none is not None and known is not None and told is not None:
         gained = none - known, none - told
-        said = h.p[in_words(*gained), " ", meaning(*gained)]
+        said = h.p[in_words(*map(changed, gained)), " ", meaning(*gained)]
     failed = notice(f"This step is incomplete: {sample.detail or plain(sample.reason)}") if sample.failed else None
     return Section(
         "How sure it was",

@@ -89,6 +89,8 @@ def _accuracy_figure(table: Columns, counts: dict[str, int]) -> Figure:
         of_scored = f": {counts['correct_count'] / scored:.1%} of the {scored} scored" if scored else ""
         parts = " and ".join(f"{count} {what}" for what, count in lost.items() if count)
         notes.append(f"{parts} counted as not right{of_scored}")
+    if counts["tie_count"]:
+        notes.append(f"{counts['tie_count']} of {scored} are ties, which went to the first choice")
     interval = {name: entry[name] for name in ("low", "high", "level", "method", "approximate")}
     return Figure("accuracy", entry["accuracy"], "share", **interval, note=_joined(notes, entry["accuracy"]))
 
@@ -105,9 +107,11 @@ def _accuracy(right: NDArray[np.bool_], unit: Codes, bad: int = 0) -> dict[str, 
 def _margin_figure(table: Columns) -> Figure:
     known = ~np.isnan(table.margin_nats)
     margins, unit = table.margin_nats[known], table.unit[known]
-    interval = mean_interval(margins, clusters=unit, level=LEVEL) if len(margins) else None
-    why = [None if interval else too_few(_unit_count(unit), _units_noun(table)) or "no interval: all are alike"]
-    return Figure.of("mean margin", _mean(margins), "nats", interval, _joined(why, _mean(margins)))
+    interval = mean_interval(margins, clusters=unit, level=LEVEL, least=0.0) if len(margins) else None
+    notes = [None if interval else too_few(_unit_count(unit), _units_noun(table)) or "no interval: all are alike"]
+    if len(margins) < table.total:
+        notes.append(f"over the {len(margins)} of {table.total} questions with a margin")
+    return Figure.of("mean margin", _mean(margins), "nats", interval, _joined(notes, _mean(margins)))
 
 
 def _joined(notes: Sequence[str | None], value: float | None) -> str | None:
@@ -172,7 +176,6 @@ def _notes(
 ) -> list[str]:
     found = [*_about_missing(table, counts), *_about_units(ordered, table, groups)]
     sentences = {
-        "tie_count": "ties that went to the first of the likeliest choices",
         "unbounded_margin_count": "margins over a choice of probability 0, which are not in the mean",
         "straddled_count": "questions with a token across the end of the prompt, scored from that token on",
         "pmi_failed_count": "questions without PMI, which count as not right by it",
@@ -193,7 +196,7 @@ def _about_missing(table: Columns, counts: dict[str, int]) -> list[str]:
     if bad and table.total:
         found.append(
             f"accuracy counts the {bad} bad lines of the data as not right; without them it is "
-            f"{correct / table.total:.1%} of {table.total}. No other figure and no group has them"
+            f"{correct / table.total:.1%} of {table.total}. So do the other accuracies; nothing else has them"
         )
     if 0 < scored < table.total:
         found.append(

@@ -100,11 +100,8 @@ def bits_interval(documents: Sequence[Totals], unit: str) -> Interval | None:
     parts = [part for total in documents if (part := counted(total, unit)) is not None]
     if any(part.impossible for part in parts):
         return None
-    nats = ratio_interval([part.nats for part in parts], [part.units for part in parts], level=LEVEL)
-    if nats is None:
-        return None
-    bits = in_bits(nats)
-    return replace(bits, low=max(bits.low, 0.0))  # as few as no surprise at all
+    nats = ratio_interval([part.nats for part in parts], [part.units for part in parts], level=LEVEL, least=0.0)
+    return None if nats is None else in_bits(nats)
 
 
 def in_bits(nats: Interval) -> Interval:

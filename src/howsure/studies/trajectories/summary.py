@@ -69,7 +69,7 @@ def _mean(trajectories: Sequence[Trajectory], actor: Any, name: str) -> Figure:
         f"{name}, mean U",
         float(np.mean(values)) if values else None,
         "nats",
-        mean_interval(values, clusters=tasks),
+        mean_interval(values, clusters=tasks, least=0.0),
         "; ".join(note for note in notes if note) or None,
     )
 

@@ -255,7 +255,7 @@ def _sample(name: str, index: int, visited: Visited, readings: list[Reading], as
         "entropy_H_X_given_LS": nats_to_bits(found.h_x_given_ls_nats),
         "information_S_bits": nats_to_bits(found.information_s_nats),
         "information_LS_bits": nats_to_bits(found.information_sl_nats),
-        "trust_T": found.trust if found.identified else None,
+        "trust_T": found.trust if nats_to_bits(found.information_sl_nats) >= LEAST_GAIN_BITS else None,
     }
     return Sample(name, index, result, evidence)
 
@@ -321,8 +321,9 @@ def _of_states(states: int) -> str:
 def _of_trust(value: float | None, reason: str | None, null: dict[str, Any] | None, states: int) -> str:
     if value is None or null is None:
         return f"not identified: {reason}"
-    alone = f"wording alone gives {null['mean']:.3f} on average, {null['high']:.3f} or less in 19 of 20"
-    return f"{_of_states(states)}; {'' if _stands_out(value, null) else 'no more than wording noise: '}{alone}"
+    alone = f"{null['mean']:.3f} on average, {null['high']:.3f} or less in 19 of 20"
+    above = "wording alone gives" if _stands_out(value, null) else "not above what wording alone gives:"
+    return f"{_of_states(states)}; {above} {alone}"
 
 
 def _stands_out(value: float, null: dict[str, Any]) -> bool:

@@ -219,10 +219,12 @@ class _Table:
         low, high = bounds(bits, *known)
         believed = self._numbers("action_probability")
         confidence = self._numbers("action_confidence") if "action_confidence" in self.header.places else believed
+        path = self._numbers("on_shortest_path")
+        numbers = np.column_stack([bits, believed, confidence, path])
         steps = Steps(
             episodes=episodes,
             episode=codes,
-            unit=units(episodes, codes, self._numbers("first_episode"), self._numbers("chain")),
+            unit=units(episodes, codes, self._numbers("first_episode"), self._numbers("chain"), numbers),
             reasons=REASONS,
             reason=np.concatenate([np.empty((0, 3), dtype=np.uint16), *(part.reason for part in self.portions)]),
             bits=bits,
@@ -230,7 +232,7 @@ class _Table:
             high=high,
             action_probability=believed,
             confidence=confidence,
-            on_shortest_path=self._numbers("on_shortest_path"),
+            on_shortest_path=path,
             grounded=self._numbers("grounded"),
             instructed=self._numbers("instructed"),
         )

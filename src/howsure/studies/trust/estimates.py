@@ -15,12 +15,17 @@ import numpy as np
 from howsure.measures import LEAST_GAIN_BITS, mean_interval, too_few, trust_of_each
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.sureness import LEVEL, ends, share
-from howsure.studies.trust.ratio import Prompts, bounds_in_words, estimate
+from howsure.studies.trust.ratio import (
+    ROUNDING_BITS,
+    SAME_WITHOUT_GROUNDING,
+    SAME_WITHOUT_INSTRUCTION,
+    Prompts,
+    beyond_in_words,
+    bounds_in_words,
+    estimate,
+)
 from howsure.studies.trust.steps import ENTROPIES, LARGEST_VOCABULARY_BITS, Bools, Codes, Reasons, Step, Steps
 from howsure.studies.trust.sureness import sureness
-
-ORDER_TOLERANCE_BITS = 1e-9
-"""Two entropies this near to each other are equal for the ordering: they differ by rounding."""
 
 SHOWN_EPISODES = 50
 """Episodes that a summary holds apart, the first ones; the others are counted, and are in all other figures."""
@@ -74,7 +79,7 @@ def _mean_entropies(table: Steps, complete: Bools, level: float) -> dict[str, An
     return {
         name: {
             "value": float(column.mean()) if len(column) else None,
-            **ends(mean_interval(column, clusters=episodes, level=level)),
+            **ends(mean_interval(column, clusters=episodes, level=level, least=0.0)),
         }
         for name, column in zip(ENTROPIES, table.bits[complete].T, strict=True)
     }
@@ -87,15 +92,15 @@ def _ordering(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
     there is none.
     """
     bits, episodes, prompts = table.bits[complete], table.unit[complete], Prompts.of(table, complete)
-    grounding = bits[:, 0] >= bits[:, 1] - ORDER_TOLERANCE_BITS
-    language = bits[:, 1] >= bits[:, 2] - ORDER_TOLERANCE_BITS
+    grounding = bits[:, 0] >= bits[:, 1] - ROUNDING_BITS
+    language = bits[:, 1] >= bits[:, 2] - ROUNDING_BITS
 
     def counted(holds: Bools, differ: Bools) -> dict[str, Any]:
         found = share(holds[differ], episodes[differ], level=level)
         return found | {"same_prompt": int((~differ).sum()), "reason": _no_order(prompts, differ)}
 
     return {
-        "tolerance_bits": ORDER_TOLERANCE_BITS,
+        "tolerance_bits": ROUNDING_BITS,
         "both": counted(grounding & language, prompts.grounded & prompts.instructed),
         "h_x_at_least_h_x_given_s": counted(grounding, prompts.grounded),
         "h_x_given_s_at_least_h_x_given_ls": counted(language, prompts.instructed),
@@ -107,20 +112,23 @@ def _no_order(prompts: Prompts, differ: Bools) -> str | None:
         return None
     if not len(differ):
         return "no step has all three entropies"
-    return "X and X|S are the same prompt" if not prompts.grounded.any() else "X|S and X|L,S are the same prompt"
+    return SAME_WITHOUT_GROUNDING if not prompts.grounded.any() else SAME_WITHOUT_INSTRUCTION
 
 
 def _per_step(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
     """Where T of the single steps lies, of those that gained enough to have shares: below zero, T is a share of a loss.
 
-    There is no mean of them: it would not be an estimate of anything.
+    There is no mean of them: it would not be an estimate of anything. Steps that asked two conditions with the same
+    prompt have a T by that alone, and are left out.
     """
-    bits, episodes = table.bits[complete], table.unit[complete]
-    gain = bits[:, 0] - bits[:, 2]
+    bits, episodes, prompts = table.bits[complete], table.unit[complete], Prompts.of(table, complete)
+    differ = prompts.grounded & prompts.instructed
+    gain = np.where(differ, bits[:, 0] - bits[:, 2], np.nan)
     gained = gain >= LEAST_GAIN_BITS
     shares, labels = trust_of_each(*bits[gained].T), episodes[gained]
     quarters = np.quantile(shares, [0.25, 0.5, 0.75]).tolist() if len(shares) else [None] * 3
     return {
+        "same_prompt": int((~differ).sum()),
         "gained": int(gained.sum()),
         "lost": int((gain < 0).sum()),
         "too_small": int((~gained & (gain >= 0)).sum()),
@@ -185,12 +193,7 @@ def _figure(name: str, unit: str, entry: dict[str, Any], note: str | None) -> Fi
 def _of_trust(trust: dict[str, Any]) -> str | None:
     if not trust["identified"]:
         return f"not identified: {trust['reason']}"
-    beyond = None
-    if trust["value"] < 0:
-        beyond = "below 0: by grounding alone it became less sure"
-    elif trust["value"] > 1:
-        beyond = "above 1: by grounding alone it became surer than by both"
-    parts = (beyond, bounds_in_words(trust["bounds"]), _no_interval(trust, trust))
+    parts = (beyond_in_words(trust), bounds_in_words(trust["bounds"]))
     return "; ".join(part for part in parts if part) or None
 
 

@@ -7,13 +7,21 @@ around. Where one of these lacks, T is "not identified", and the two differences
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from howsure.measures import LEAST_GAIN_BITS, LEAST_UNITS, TrustEstimate, trust_bounds, trust_over_steps
 from howsure.studies.sureness import LEVEL, ends
+from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.steps import Bools, Steps
+
+ROUNDING_BITS = 1e-9
+"""Entropies this near to each other differ by rounding."""
+
+SAME_WITHOUT_GROUNDING = "X and X|S are the same prompt"
+SAME_WITHOUT_INSTRUCTION = "X|S and X|L,S are the same prompt"
 
 
 def estimate(table: Steps, *, level: float = LEVEL) -> dict[str, Any]:
@@ -42,17 +50,24 @@ def estimate(table: Steps, *, level: float = LEVEL) -> dict[str, Any]:
     }
 
 
-def why_no_share(h_x_bits: float | None, h_x_given_ls_bits: float | None) -> str | None:
+def why_no_share(result: Mapping[str, Any]) -> str | None:
     """Why T of a step would be no share of a gain, in a few words; None where it is one, or where it is missing.
 
-    >>> why_no_share(1.0, 1.3), why_no_share(1.0, 0.7)
-    ('less sure when told everything', None)
+    >>> of = {"X": {"entropy_bits": 1.0}, "X|S": {"entropy_bits": 1.1}, "X|L,S": {"entropy_bits": 1.3}}
+    >>> why_no_share({"conditions": of, "knowledge_count": 2, "instruction": "go"})
+    'less sure when told everything'
     """
-    if h_x_bits is None or h_x_given_ls_bits is None or h_x_bits - h_x_given_ls_bits >= LEAST_GAIN_BITS:
+    bits = [result["conditions"][condition.value]["entropy_bits"] for condition in CONDITIONS]
+    if None in bits:
         return None
-    if h_x_bits < h_x_given_ls_bits:
-        return "less sure when told everything"
-    return f"ΔH_L,S is below {LEAST_GAIN_BITS} bits"
+    if result.get("knowledge_count") == 0:
+        return SAME_WITHOUT_GROUNDING
+    if result.get("instruction", "") is None:
+        return SAME_WITHOUT_INSTRUCTION
+    gain = bits[0] - bits[2]
+    if gain >= LEAST_GAIN_BITS:
+        return None
+    return "less sure when told everything" if gain < 0 else f"ΔH_L,S is below {LEAST_GAIN_BITS} bits"
 
 
 class Prompts(NamedTuple):
@@ -67,8 +82,8 @@ class Prompts(NamedTuple):
         h_x, h_xs, h_xls = table.bits[rows].T
         grounded, instructed = table.grounded[rows], table.instructed[rows]
         return cls(
-            np.where(np.isnan(grounded), (h_x != h_xs).any(), grounded == 1),
-            np.where(np.isnan(instructed), (h_xs != h_xls).any(), instructed == 1),
+            np.where(np.isnan(grounded), (np.abs(h_x - h_xs) > ROUNDING_BITS).any(), grounded == 1),
+            np.where(np.isnan(instructed), (np.abs(h_xs - h_xls) > ROUNDING_BITS).any(), instructed == 1),
         )
 
 
@@ -78,7 +93,7 @@ class Prompts(NamedTuple):
 class _Bounds(NamedTuple):
     """Mean entropies of which only the likeliest tokens are known: their least and largest, and T between them.
 
-    `trust` is None where ΔH_L,S may be zero or below, for then nothing bounds T.
+    `trust` is None where ΔH_L,S may be below the floor, for then nothing bounds T.
     """
 
     low: list[float]
@@ -93,7 +108,8 @@ class _Bounds(NamedTuple):
         if not bounded.any():
             return None
         least, most = (np.where(bounded, end, bits).mean(axis=0).tolist() for end in (low, high))
-        return cls(least, most, trust_bounds(least, most) if np.isfinite(most).all() else None)
+        gained = np.isfinite(most).all() and least[0] - most[2] >= LEAST_GAIN_BITS
+        return cls(least, most, trust_bounds(least, most) if gained else None)
 
 
 def bounds_in_words(bounds: dict[str, float] | None) -> str | None:
@@ -104,6 +120,16 @@ def bounds_in_words(bounds: dict[str, float] | None) -> str | None:
     if low == high:
         return f"{low} over the whole vocabulary"
     return f"between {low} and {high} whatever the unlisted tokens are"
+
+
+def beyond_in_words(trust: dict[str, Any]) -> str | None:
+    """What a T outside of 0 to 1 means, as far as its interval allows; nothing for one inside."""
+    value, low, high = trust["value"], trust["low"], trust["high"]
+    if value < 0:
+        return "below 0, though not clearly" if high >= 0 else "below 0: by grounding alone it became less sure"
+    if value > 1:
+        return "above 1, though not clearly" if low <= 1 else "above 1: by grounding alone it became surer than by both"
+    return None
 
 
 # -- why not -------------------------------------------------------------------------------------------------------
@@ -126,11 +152,13 @@ def _reason(why: str, found: TrustEstimate, episodes: int, bounds: _Bounds | Non
         case "no_steps":
             return "no step has all three entropies"
         case "no_grounding":
-            return "no step has any grounding, so X and X|S are the same prompt"
+            return f"no step has any grounding, so {SAME_WITHOUT_GROUNDING}"
         case "no_instruction":
-            return "no step has an instruction, so X|S and X|L,S are the same prompt"
+            return f"no step has an instruction, so {SAME_WITHOUT_INSTRUCTION}"
         case "few_units":
             return _too_few(found.units, episodes)
+        case "alike":
+            return f"T is the same in all of {episodes} episodes, which tells nothing of chance"
         case "below_zero":
             return f"ΔH_L,S is below zero ({_interval(found)}): told everything, the model was less sure"
         case "not_above_zero":

@@ -92,8 +92,7 @@ def _plot(samples: Sequence[Sample], highest: float, width: int) -> Any:
         label = f"{condition.entropy_name} {shown}"
         draw.text((place, 21), label, fill=colour, font=font)
         place += draw.textlength(label, font=font) + 18
-    bare, _, told = _bits(samples[-1])
-    trust = "—" if last["trust"] is None or why_no_share(bare, told) else f"{last['trust']:.3f}"
+    trust = "—" if last["trust"] is None or why_no_share(last) else f"{last['trust']:.3f}"
     words = f"episode {last['episode']}, step {last['step']}: {last['action'] or 'no action'}    T {trust}    (bits)"
     draw.text((left, 4), words, fill=(20, 20, 20), font=font)
     return image

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -109,6 +110,7 @@ class Steps:
             for name in ("bits", "exact_bits", "low_bits", "high_bits", "unlisted")
         )
         low, high = bounds(bits, *known)
+        plain = {name: floats([getattr(step, name) for step in steps]) for name in _PLAIN}
         return cls(
             episodes=tuple(episodes),
             episode=episode,
@@ -117,32 +119,45 @@ class Steps:
                 episode,
                 floats([step.first_episode for step in steps]),
                 floats([step.chain for step in steps]),
+                np.column_stack([bits, *plain.values()]),
             ),
             reasons=tuple(words),
             reason=np.array(reason, dtype=np.uint16).reshape(-1, 3),
             bits=bits,
             low=low,
             high=high,
-            **{name: floats([getattr(step, name) for step in steps]) for name in _PLAIN},
+            **plain,
         )
+
+    def __post_init__(self) -> None:
+        """An entropy lies within its bounds: that of the listed tokens may be below what the others add at least."""
+        within = np.fmin(np.fmax(self.bits, self.low), self.high)
+        object.__setattr__(self, "bits", np.where(np.isnan(self.bits), np.nan, within))
 
     @classmethod
     def joined(cls, parts: Sequence[Steps]) -> Steps:
-        """One after the other. Episodes of one name are one episode: name them by their source before."""
+        """One after the other. Episodes of one name are one episode: name them by their source before.
+
+        An episode of one part that is there in another with all its numbers is a copy.
+        """
         if len(parts) < 2:
             return parts[0] if parts else cls.of([])
         episodes: dict[str, int] = {}
         words: dict[str, int] = {"": 0}
+        episode = _recoded([(part.episode, part.episodes) for part in parts], episodes)
+        unit = _recoded([(part.unit, part.episodes) for part in parts], episodes)
+        known = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in ("bits", "low", "high", *_PLAIN)
+        }
+        numbers = np.column_stack([known["bits"], *(known[name] for name in _PLAIN)])
+        part_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         return cls(
-            episode=_recoded([(part.episode, part.episodes) for part in parts], episodes),
-            unit=_recoded([(part.unit, part.episodes) for part in parts], episodes),
+            episode=episode,
+            unit=_one_for_copies(episode, unit, numbers, part_of),
             reason=_recoded([(part.reason, part.reasons) for part in parts], words).astype(np.uint16),
             episodes=tuple(episodes),
             reasons=tuple(words),
-            **{
-                name: np.concatenate([getattr(part, name) for part in parts])
-                for name in ("bits", "low", "high", *_PLAIN)
-            },
+            **known,
         )
 
 
@@ -167,14 +182,15 @@ def bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) 
     return np.where(known, exact, low), np.where(known, exact, highest)
 
 
-def units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain: Array) -> Codes:
+def units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain: Array, numbers: Array) -> Codes:
     """For each step the episode that stands for what its own hangs together with; itself where nothing is known of any.
 
-    An episode is a copy where even its last step came after the same questions as in an earlier one. Those of a chain
-    are one unit: each goes on from what was known at the end of the one before.
+    An episode is a copy where even its last step came after the same questions as in an earlier one; where a log does
+    not tell, where it holds the same `numbers`. Those of a chain are one unit: each goes on from what was known at the
+    end of the one before.
     """
     if np.isnan(first_episode).all() and np.isnan(chain).all():
-        return episode
+        return _one_for_copies(episode, episode, numbers, episode)
     places: dict[str | None, int] = {name: code for code, name in enumerate(episodes)}
 
     def named(numbers: Array) -> Codes:
@@ -184,7 +200,28 @@ def units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain
         names = [f"{number:.0f}" if np.isfinite(number) else None for number in highest.tolist()]
         return np.array([places.get(name, own) for own, name in enumerate(names)], dtype=np.int64)
 
-    return named(chain)[named(first_episode)][episode].astype(np.int64)
+    told = named(chain)[named(first_episode)][episode].astype(np.int64)
+    return _one_for_copies(episode, told, numbers, np.where(np.isnan(first_episode), episode, -1))
+
+
+def _one_for_copies(episode: Codes, unit: Codes, numbers: Array, group: Codes) -> Codes:
+    """The units, joined where episodes of different groups hold the same numbers.
+
+    Only those of two steps or more: a single step may repeat by chance.
+    """
+    order = np.argsort(episode, kind="stable")
+    starts = np.flatnonzero(np.diff(episode[order], prepend=-1))
+    rows = np.ascontiguousarray(numbers[order] + 0.0)
+    known = np.asarray(~np.isnan(rows[:, :3]).any(axis=1))
+    stands_for = np.arange(int(unit.max(initial=-1)) + 1)
+    first: dict[bytes, int] = {}
+    for begin, end in pairwise([*starts.tolist(), len(order)]):
+        if end - begin < 2 or not known[begin:end].any():
+            continue
+        earlier, row = order[first.setdefault(rows[begin:end].tobytes(), begin)], order[begin]
+        if group[earlier] != group[row]:
+            stands_for[stands_for == stands_for[unit[row]]] = stands_for[unit[earlier]]
+    return stands_for[unit].astype(np.int64)
 
 
 def _reasons(step: Step) -> list[str]:

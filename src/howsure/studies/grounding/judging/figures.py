@@ -44,7 +44,7 @@ def figures(table: Columns, *, bad: int = 0) -> dict[str, dict[str, Any]]:
         found[f"{name}{WITHOUT_BAD}"] = found[name]
         found[name] = share(happened[of], table.image[of], bad=bad if of.any() else 0)
     known, screen, wanted = table.l2[table.measured], table.image[table.measured], int(placed.sum())
-    mean = mean_interval(known, clusters=screen, level=LEVEL)
+    mean = mean_interval(known, clusters=screen, level=LEVEL, least=0.0)
     median = median_interval(known, clusters=screen, level=LEVEL)
     return found | {
         "mean_l2": _distance(mean_of(known), len(known), wanted, mean),

@@ -136,6 +136,9 @@ def _note(name: str, found: dict[str, dict[str, Any]], table: Columns, bad: int)
     }[name]
     counted_bad = bad if name in COUNT_BAD else 0
     lost = {"failed": int((rows & ~table.answered).sum()), "bad": counted_bad}
+    elsewhere = figure["of"] < len(table) + bad
+    if elsewhere and name not in ("mean_l2", "median_l2"):
+        parts.append(f"{figure['count']} of {figure['of']}")
     if any(lost.values()):
         parts.append(f"{' and '.join(f'{count} {what}' for what, count in lost.items() if count)} counted as misses")
     if counted_bad:
