@@ -137,16 +137,26 @@ def test_units_are_what_is_connected() -> None:
         names = ("image_sha256", "cluster", "cluster")
         rows = [
             [
-                {name: f"{value}" for name, value in ((names[k], drawn[k, i]) for k in kinds) if value < 8}
+                {"choices": [f"{i}"]}
+                | {name: f"{value}" for name, value in ((names[k], drawn[k, i]) for k in kinds) if value < 8}
                 for i in range(15)
             ]
             for kinds in ((0, 1), (0, 2))
         ]
-        near = [[any(a[i].items() & a[j].items() for a in rows) for j in range(15)] for i in range(15)]
+        told = [[{name: value for name, value in row.items() if name != "choices"} for row in a] for a in rows]
+        near = [[any(a[i].items() & a[j].items() for a in told) for j in range(15)] for i in range(15)]
         reach = np.linalg.matrix_power(np.array(near, dtype=float) + np.eye(15), 15) > 0
         found = units(*rows)
         assert ((found[:, None] == found[None, :]) == reach).all()
-    assert units([{}, {}, {}]).tolist() == [0, 1, 2]
+    assert units([{"choices": [f"{i}"]} for i in range(3)]).tolist() == [0, 1, 2]
+
+
+def test_a_question_that_is_there_again_is_no_new_one() -> None:
+    """The same words, choices and image have the same answer: ten questions twenty times are ten."""
+    rows = [{"question": f"what is {i % 3}?", "choices": ["a", "b"]} for i in range(9)]
+    assert units(rows).tolist() == [0, 1, 2] * 3
+    rows[0]["image_sha256"] = "ab"
+    assert units(rows).tolist() == [0, 1, 2, 3, 1, 2, 3, 1, 2], "another image, another question"
 
 
 # -- two runs -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ H(X) ≥ H(X|S) ≥ H(X|L,S) holds by the concavity of entropy.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 
 MOST_ORDERS = 5040
 """Orders of the pairs that are tried one by one: those of seven."""
+
+LEAST_ARRANGEMENTS, MOST_CELLS, CELLS_AT_ONCE = 200, 2_000_000, 200_000
+"""Arrangements by chance are fewer where states are many, down to so many; then each says more of its own."""
 
 ROUNDING_NATS = 1e-9
 """An information this little below zero is rounding, and is zero; anything lower would be an error, and is one."""
@@ -93,8 +96,8 @@ def coherent_null(tables: Sequence[ArrayLike], *, arrangements: int = 2000, seed
     """Permutation null of Σ I(X; S) / Σ I(X; S,L) over states, each with its p[l, s, x]; None where nothing is told.
 
     The pairs (l, s) change places, alike in all states: a wording keeps its answers, and only its name changes. All
-    orders are tried where they are 5,040 or fewer, and otherwise so many `arrangements` by chance. I(X; S,L) stays as
-    it is, and I(X; S) takes the part of it that any grouping of the answers into so many columns would: about
+    orders are tried where they are 5,040 or fewer, and otherwise up to so many `arrangements` by chance. I(X; S,L)
+    stays as it is, and I(X; S) takes the part of it that any grouping of the answers into so many columns would: about
     (S − 1) / (L S − 1), far above zero.
 
     >>> table = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
@@ -110,26 +113,29 @@ def coherent_null(tables: Sequence[ArrayLike], *, arrangements: int = 2000, seed
     if total < DENOMINATOR_FLOOR * states:
         return None
 
-    def share(order: Sequence[int]) -> float:
-        given_s = cells[:, order].reshape(states, told, known, outcomes).mean(axis=1)
-        return float(np.sum(of_all) - np.sum(entropy_nats(given_s)) / known) / total
+    from scipy.special import xlogy
 
-    found = share(range(told * known))
-    drawn = np.array([share(order) for order in _orders(told * known, arrangements, seed)])
+    most = max(LEAST_ARRANGEMENTS, MOST_CELLS // (states * known * outcomes))
+    orders = _orders(told * known, min(arrangements, most), seed)
+    drawn = np.empty(len(orders))
+    at_once = max(1, CELLS_AT_ONCE // cells.size)
+    for begun in range(0, len(orders), at_once):
+        some = orders[begun : begun + at_once]
+        given_s = cells[:, some].reshape(states, len(some), told, known, outcomes).mean(axis=2)
+        nats = -np.sum(xlogy(given_s, given_s), axis=(0, 2, 3)) / known
+        drawn[begun : begun + len(some)] = (float(np.sum(of_all)) - nats) / total
+    found = drawn[0]
     at_least = float(np.mean(drawn >= found - ROUNDING_NATS))
     high = float(np.quantile(drawn, 0.95, method="inverted_cdf"))
     return CoherentNull(float(drawn.mean()), high, at_least, len(drawn))
 
 
-def _orders(pairs: int, arrangements: int, seed: int) -> Iterator[Sequence[int]]:
-    """All of them where they are few; else the one that is, and others by chance."""
+def _orders(pairs: int, arrangements: int, seed: int) -> NDArray[np.int64]:
+    """All of them where they are few; else others by chance; in either case the one that is comes first."""
     if math.factorial(pairs) <= MOST_ORDERS:
-        yield from permutations(range(pairs))
-        return
-    rng = np.random.default_rng(seed)
-    yield range(pairs)
-    for _ in range(arrangements):
-        yield rng.permutation(pairs).tolist()
+        return np.array(list(permutations(range(pairs))), dtype=np.int64)
+    own = np.tile(np.arange(pairs), (arrangements + 1, 1))
+    return np.concatenate([own[:1], np.random.default_rng(seed).permuted(own[1:], axis=1)])
 
 
 def _information(difference: float) -> float:

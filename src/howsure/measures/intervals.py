@@ -288,7 +288,8 @@ def share_interval(happened: ArrayLike, *, clusters: ArrayLike | None = None, le
         critical = t_critical(level, spread.t_degrees)
         method = f"{method} {spread.over}, as {trials:.4g} independent items"
     low, high = score_interval(value, trials, critical)
-    return Interval(low, high, level, method, spread.few or few_rare(value, trials))
+    rough = spread.approximate if spread.clustered else spread.few
+    return Interval(low, high, level, method, rough or few_rare(value, trials))
 
 
 def count_interval(count: int, of: int, level: float = 0.95) -> Interval | None:
@@ -311,7 +312,7 @@ def median_interval(values: ArrayLike, *, clusters: ArrayLike | None = None, lev
     Independent items: two order statistics whose coverage is known exactly, interpolated to the level (Hettmansperger
     and Sheather, Statistics & Probability Letters 4, 1986). Clusters: the share of items below the median has an
     interval, whose ends are looked up among the values (Woodruff, JASA 47, 1952). None for fewer than five items or
-    clusters, and where all values are alike.
+    clusters, and where so many values are alike that it would have no width.
 
     >>> interval = median_interval([1.0, 2.0, 3.0, 4.0, 50.0, 60.0])
     >>> round(interval.low, 3), round(interval.high, 3)
@@ -329,11 +330,11 @@ def median_interval(values: ArrayLike, *, clusters: ArrayLike | None = None, lev
     ordered = np.sort(array)
     if not spread.clustered:
         low, high = _between_order_statistics(ordered, level)
-        return Interval(low, high, level, "order statistics", spread.few)
+        return Interval(low, high, level, "order statistics", spread.few) if low < high else None
     trials = min(float(len(array)), 0.25 / spread.variance if spread.variance > 0.0 else float(spread.units))
     ends = score_interval(0.5, trials, t_critical(level, spread.t_degrees))
-    low, high = np.quantile(ordered, ends, method="hazen")
-    return Interval(float(low), float(high), level, f"quantiles of Woodruff {spread.over}", spread.few)
+    low, high = np.quantile(ordered, ends, method="hazen").tolist()
+    return Interval(low, high, level, f"quantiles of Woodruff {spread.over}", spread.few) if low < high else None
 
 
 def _between_order_statistics(ordered: Array, level: float) -> tuple[float, float]:

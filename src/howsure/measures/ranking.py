@@ -109,18 +109,18 @@ def auroc_interval(
     placed = placements(ranks, hit)
     value = float(placed[hit].mean())
     hits, misses = int(hit.sum()), int((~hit).sum())
-    of_hits = _class_sums(np.where(hit, (placed - value) / hits, 0.0), codes, units, with_hit)
-    of_misses = _class_sums(np.where(hit, 0.0, (placed - value) / misses), codes, units, with_miss)
+    of_hits, from_hits = _class_sums(np.where(hit, (placed - value) / hits, 0.0), codes, hit)
+    of_misses, from_misses = _class_sums(np.where(hit, 0.0, (placed - value) / misses), codes, ~hit)
     own = float(of_hits @ of_hits), float(of_misses @ of_misses)
     clustered = units < len(ranks)
-    few = min(with_hit, with_miss) < ENOUGH_UNITS
+    few = min(from_hits, from_misses) < ENOUGH_UNITS - 1e-9
     over = f"over {units:,} {'clusters' if clustered else 'items'}"
     variance = sum(own) + 2.0 * float(of_hits @ of_misses)
     if sum(own) == 0.0 or variance <= 0.0 or not 0.0 < value < 1.0:
         rough_df = min(with_hit, with_miss) if clustered else units - 2
         low, high = _newcombe(value, with_hit, with_miss, t_critical(level, rough_df))
         return Interval(low, high, level, f"Newcombe {over}", approximate=True)
-    df = sum(own) ** 2 / (own[0] ** 2 / (with_hit - 1) + own[1] ** 2 / (with_miss - 1))
+    df = sum(own) ** 2 / (own[0] ** 2 / max(1.0, from_hits - 1) + own[1] ** 2 / max(1.0, from_misses - 1))
     df = max(1.0, min(df, units - 1.0))
     most = MOST_INFORMATION / hanley_mcneil(value, hits, misses)
     trials = value * (1 - value) * min(1.0 / variance, most)
@@ -148,10 +148,17 @@ def hanley_mcneil(area: float, positives: float, negatives: float) -> float:
     return area * (1 - area) * (1 + more) / (positives * negatives)
 
 
-def _class_sums(influence: Array, codes: NDArray[np.int64], units: int, with_any: int) -> Array:
-    """Sums within units, enlarged as n − 1 for n does it in a variance."""
-    sums = np.bincount(codes, weights=influence, minlength=units)
-    return np.asarray(sums * math.sqrt(with_any / (with_any - 1)), dtype=np.float64)
+def _class_sums(influence: Array, codes: NDArray[np.int64], of: Bools) -> tuple[Array, float]:
+    """Sums within units, enlarged as n − 1 for n does it in a variance, and Kish's count of the units of this class.
+
+    As in `spread_of`, a unit that holds much of its class is enlarged by how far it pulls the estimate.
+    """
+    size = np.bincount(codes, weights=of)
+    share, units = size / size.sum(), int(np.count_nonzero(size))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pull = np.where(share < 1.0, (1.0 - 1.0 / units) / (1.0 - share), 0.0)
+    sums = np.bincount(codes, weights=influence) * pull * math.sqrt(units / (units - 1))
+    return np.asarray(sums, dtype=np.float64), float(1.0 / np.sum(share**2))
 
 
 def _newcombe(area: float, positives: int, negatives: int, critical: float) -> tuple[float, float]:

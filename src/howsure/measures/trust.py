@@ -26,6 +26,10 @@ DENOMINATOR_FLOOR = 1e-10
 LEAST_GAIN_BITS = 0.01
 """A mean gain smaller than this, one two-hundredth of the two bits of four directions, is too small to have shares."""
 
+CLEARLY = 0.99
+"""Level of the interval of the mean gain that must lie above zero: at 95 %, rare large losses, which few episodes show,
+let more than 5 % of data without any gain pass."""
+
 Why = Literal["no_steps", "few_units", "alike", "below_zero", "not_above_zero", "below_floor"]
 
 
@@ -63,7 +67,7 @@ class TrustEstimate:
     """T over many steps, with its doubt.
 
     `trust` is the ratio of the two mean differences, with Fieller's set as its interval; None unless `identified`: T is
-    a share of what was gained, so the denominator must lie clearly above zero (its own interval does, and g < 1), and
+    a share of what was gained, so the denominator must lie clearly above zero (`clear_interval`, of 99 %, does), and
     not below the floor, and T must vary: units that are all alike tell nothing of chance. `why` says which of these it
     was. `fieller` is there whenever the spread is known.
     The differences are in the unit of the entropies given (nats inside howsure); `units` are what is independent.
@@ -77,6 +81,7 @@ class TrustEstimate:
     numerator_interval: Interval | None
     denominator: float | None
     denominator_interval: Interval | None
+    clear_interval: Interval | None
     steps_used: int
     steps_missing: int
     units: int
@@ -112,12 +117,12 @@ def trust_over_steps(
     gains, labels = gains[complete], labels[complete]
     missing, units = int((~complete).sum()), len(np.unique(labels))
     if not len(gains):
-        return TrustEstimate(None, None, None, "no_steps", None, None, None, None, 0, missing, 0)
+        return TrustEstimate(None, None, None, "no_steps", None, None, None, None, None, 0, missing, 0)
     numerator, denominator = gains.mean(axis=0).tolist()
     above, below = (spread_of((column - column.mean()) / len(column), labels) for column in gains.T)
     if above is None or below is None:
         return TrustEstimate(
-            None, None, None, "few_units", numerator, None, denominator, None, len(gains), missing, units
+            None, None, None, "few_units", numerator, None, denominator, None, None, len(gains), missing, units
         )
     fieller = fieller_set(
         numerator,
@@ -129,7 +134,8 @@ def trust_over_steps(
         level=level,
     )
     of_denominator = student_interval(denominator, below, level)
-    why = _why_not(denominator, of_denominator, fieller, floor)
+    clear = student_interval(denominator, below, CLEARLY)
+    why = _why_not(denominator, of_denominator, clear, fieller, floor)
     return TrustEstimate(
         trust=numerator / denominator if why is None else None,
         interval=_as_interval(fieller, above, below) if why is None else None,
@@ -139,6 +145,7 @@ def trust_over_steps(
         numerator_interval=student_interval(numerator, above, level),
         denominator=denominator,
         denominator_interval=of_denominator,
+        clear_interval=clear,
         steps_used=len(gains),
         steps_missing=missing,
         units=units,
@@ -176,9 +183,11 @@ def _covariance(first: Spread, second: Spread) -> float:
     return float(first.parts @ second.parts) * first.units / (first.units - 1)
 
 
-def _why_not(value: float, interval: Interval | None, fieller: FiellerSet, floor: float) -> Why | None:
+def _why_not(
+    value: float, interval: Interval | None, clear: Interval | None, fieller: FiellerSet, floor: float
+) -> Why | None:
     """Why there is no T; a denominator that never varies is as clear as can be."""
-    low, high = (value, value) if interval is None else (interval.low, interval.high)
+    high, low = value if interval is None else interval.high, value if clear is None else clear.low
     if high < 0.0:
         return "below_zero"
     if value < floor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import msgspec
@@ -288,7 +289,9 @@ def test_not_clearly_above_zero_has_no_value_and_says_between_what() -> None:
     low, high = found["delta_h_ls_bits"]["low"], found["delta_h_ls_bits"]["high"]
     assert low < 0 < high
     assert (found["value"], found["identified"], found["why"]) == (None, False, "not_above_zero")
-    assert found["reason"] == f"ΔH_L,S is not clearly above zero ({low:.3f} to {high:.3f} bits)"
+    said = re.fullmatch(r"ΔH_L,S is not clearly above zero \(99% interval (-\S+) to (\S+) bits\)", found["reason"])
+    assert said is not None
+    assert float(said[1]) < low < high < float(said[2]), "wider than the 95 % that are shown"
 
 
 @pytest.mark.parametrize(

@@ -128,12 +128,27 @@ def test_a_header_over_two_lines_and_blank_lines(tmp_path: Path) -> None:
 # -- episodes ------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_episode_begins_where_the_step_does_not_increase(tmp_path: Path) -> None:
-    steps = [1, 2, "", 5, 5, 6, 1, "zwei", 2]
-    log = read_steps_csv(write(tmp_path / "a.csv", table(*(row(step, 2, 1, 0.5) for step in steps))))
-    assert log.steps.episodes == ("1", "2", "3")
-    assert log.steps.episode.tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 2]
-    assert log.episodes_from == "step"
+def test_a_new_episode_begins_where_the_step_falls(tmp_path: Path) -> None:
+    """A step that is there twice is none, and neither is each step of a log that is written newest first."""
+    for steps, episodes in (
+        ([1, 2, "", 5, 5, 6, 1, "zwei", 2], [0, 0, 0, 0, 0, 0, 1, 1, 1]),
+        ([9, 8, 7, 3, 2, 1, 5, 4, 3], [0, 0, 0, 0, 0, 0, 1, 1, 1]),
+        ([1, 1, 2, 2, 3, 3], [0] * 6),
+        ([4, 4, 4, 4], [0] * 4),
+    ):
+        log = read_steps_csv(write(tmp_path / "a.csv", table(*(row(step, 2, 1, 0.5) for step in steps))))
+        assert log.steps.episode.tolist() == episodes
+        assert log.steps.episodes == tuple(str(i + 1) for i in range(episodes[-1] + 1))
+        assert log.episodes_from == "step"
+
+
+def test_a_chain_is_one_unit_even_where_its_first_episode_is_not_in_the_log(tmp_path: Path) -> None:
+    rows = [f"{e},1,{row(i, 2 + e / 100, 1.5 - i / 50, 0.5)}" for e in range(2, 9) for i in range(1, 5)]
+    log = read_steps_csv(write(tmp_path / "a.csv", f"episode,chain,{HEAD}\n{''.join(rows)}"))
+    assert len(set(log.steps.unit.tolist())) == 1
+    rows = [f"0{e},1,{row(i, 2 + e / 100, 1.5 - i / 50, 0.5)}" for e in range(1, 6) for i in range(1, 5)]
+    log = read_steps_csv(write(tmp_path / "b.csv", f"episode,first_episode,{HEAD}\n{''.join(rows)}"))
+    assert len(set(log.steps.unit.tolist())) == 1
 
 
 def test_a_column_tells_episodes_whatever_the_steps(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -74,15 +75,15 @@ def columns(samples: Sequence[Sample]) -> Columns:
 
 
 def units(*sides: Sequence[Mapping[str, Any]]) -> Codes:
-    """A number for each question, the same for those that share an image or a cluster, directly or through others.
+    """A number for each question, the same for those that share an image or a cluster, or that are the same question,
+    directly or through others.
 
     `sides` are results of the same questions by several runs, whose clusters may be those of different fields.
     """
     count = len(sides[0])
     questions, labels, nodes = [np.arange(count)], [np.arange(count)], count
     for side in sides:
-        for name in (IMAGE, CLUSTER):
-            values = [result.get(name) for result in side]
+        for values in shared(side).values():
             places: dict[Any, int] = {None: -1}
             codes = np.array([places.setdefault(value, nodes + len(places) - 1) for value in values], dtype=np.int64)
             questions.append(np.flatnonzero(codes >= 0))
@@ -97,6 +98,17 @@ def units(*sides: Sequence[Mapping[str, Any]]) -> Codes:
     graph = coo_array((np.ones(len(edges[0]), dtype=np.bool_), edges), shape=(nodes, nodes))
     found = connected_components(graph, directed=False)[1][:count]
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
+
+
+def shared(results: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """What questions may have in common, by name, with a value for each of them; None is common to none."""
+    words = [(result.get("question"), *result["choices"], result.get(IMAGE)) for result in results]
+    often = Counter(words)
+    return {
+        "an image": [result.get(IMAGE) for result in results],
+        "a cluster": [result.get(CLUSTER) for result in results],
+        "all their words": [one if often[one] > 1 else None for one in words],
+    }
 
 
 def _index(predicted: int | None) -> int:

@@ -16,7 +16,7 @@ from howsure.measures import Interval, mean_interval, overconfidence_interval, t
 from howsure.measures.intervals import LEAST_UNITS
 from howsure.measures.ranking import LEAST_OF_A_CLASS
 from howsure.runs import Sample
-from howsure.studies.mcq.columns import CLUSTER, IMAGE, NORMALISATIONS, Codes, Columns, columns
+from howsure.studies.mcq.columns import NORMALISATIONS, Codes, Columns, columns, shared
 from howsure.studies.summary import Coverage, Figure, summary
 from howsure.studies.sureness import LEVEL, calibration, ends, selective, share
 
@@ -208,12 +208,11 @@ def _about_missing(table: Columns, counts: dict[str, int]) -> list[str]:
 
 def _about_units(ordered: Sequence[Sample], table: Columns, groups: Sequence[dict[str, Any]]) -> list[str]:
     found, total = [], table.total
-    kinds = {"an image": IMAGE, "a cluster": CLUSTER}
-    labels = {what: [sample.result.get(name) for sample in ordered] for what, name in kinds.items()}
-    shared = [what for what, known in labels.items() if _repeats(known)]
-    if shared:
+    labels = shared([sample.result for sample in ordered])
+    common = [what for what, known in labels.items() if _repeats(known)]
+    if common:
         found.append(
-            f"questions that share {' or '.join(shared)} hang together: intervals take these {total} questions as "
+            f"questions that share {' or '.join(common)} hang together: intervals take these {total} questions as "
             f"{_unit_count(table.unit)} independent units"
         )
     alone = labels["a cluster"].count(None)

@@ -97,7 +97,7 @@ def bits_interval(documents: Sequence[Totals], unit: str) -> Interval | None:
 
     None for fewer than five documents, for documents that are all alike, and where something is impossible.
     """
-    parts = [part for total in documents if (part := counted(total, unit)) is not None]
+    parts = [part for total in documents if (part := counted(total, unit)) is not None and part.units]
     if any(part.impossible for part in parts):
         return None
     nats = ratio_interval([part.nats for part in parts], [part.units for part in parts], level=LEVEL, least=0.0)

@@ -102,8 +102,12 @@ def key_of(trajectory: Trajectory) -> Key:
 
 
 def task_of(trajectory: Trajectory) -> str:
-    """Runs of one task belong together: what is known of one says something of the others."""
-    return f"{trajectory.domain or trajectory.set_name}/{trajectory.task_id}"
+    """Runs of one task belong together: what is known of one says something of the others.
+
+    Where no domain is named, the trials of a task may lie in as many files; without trials a file has its own tasks.
+    """
+    of = trajectory.domain or (trajectory.set_name if trajectory.trial is None else "")
+    return f"{of}/{trajectory.task_id}"
 
 
 def _judged(

@@ -331,10 +331,15 @@ def _short(text: str) -> str:
 
 
 def _by_step(step: Array) -> tuple[tuple[str, ...], Codes]:
-    """A new episode begins where the step does not increase."""
+    """A new episode begins where the step falls, or rises in a log that is written newest first.
+
+    A step that is there twice is no new episode.
+    """
     known = np.flatnonzero(~np.isnan(step))
+    change = np.diff(step[known])
+    newest_first = np.count_nonzero(change < 0) > np.count_nonzero(change > 0)
     begins = np.zeros(len(step), dtype=np.int64)
-    begins[known[1:]] = np.diff(step[known]) <= 0
+    begins[known[1:]] = change > 0 if newest_first else change < 0
     codes = np.cumsum(begins)
     count = int(codes.max(initial=-1)) + 1
     return tuple(str(number) for number in range(1, count + 1)), codes

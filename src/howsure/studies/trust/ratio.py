@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from howsure.measures import LEAST_GAIN_BITS, LEAST_UNITS, TrustEstimate, trust_bounds, trust_over_steps
+from howsure.measures import LEAST_GAIN_BITS, LEAST_UNITS, Interval, TrustEstimate, trust_bounds, trust_over_steps
 from howsure.studies.sureness import LEVEL, ends
 from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.steps import Bools, Steps
@@ -160,9 +160,10 @@ def _reason(why: str, found: TrustEstimate, episodes: int, bounds: _Bounds | Non
         case "alike":
             return f"T is the same in all of {episodes} episodes, which tells nothing of chance"
         case "below_zero":
-            return f"ΔH_L,S is below zero ({_interval(found)}): told everything, the model was less sure"
+            lost = _interval(found, found.denominator_interval)
+            return f"ΔH_L,S is below zero ({lost}): told everything, the model was less sure"
         case "not_above_zero":
-            return f"ΔH_L,S is not clearly above zero ({_interval(found)})"
+            return f"ΔH_L,S is not clearly above zero ({_interval(found, found.clear_interval)})"
         case "below_floor":
             small = f"{found.denominator:.2g} bits is below the floor of {LEAST_GAIN_BITS} bits"
             return f"ΔH_L,S of {small}: too small to have shares"
@@ -178,12 +179,12 @@ def _too_few(independent: int, episodes: int) -> str:
     return f"{independent} independent of {episodes} {noun}, and T takes at least {LEAST_UNITS}"
 
 
-def _interval(found: TrustEstimate) -> str:
-    """`-0.312 to -0.220 bits`, or the value where nothing varies."""
-    interval = found.denominator_interval
+def _interval(found: TrustEstimate, interval: Interval | None) -> str:
+    """`99 % interval -0.312 to 0.020 bits`, or the value where nothing varies."""
     if interval is None:
         return f"{found.denominator:.3f} bits"
-    return f"{'about ' if interval.approximate else ''}{interval.low:.3f} to {interval.high:.3f} bits"
+    level = "" if interval.level == LEVEL else f"{interval.level:.0%} interval "
+    return f"{level}{'about ' if interval.approximate else ''}{interval.low:.3f} to {interval.high:.3f} bits"
 
 
 def _turned_around(bounds: _Bounds | None) -> str:

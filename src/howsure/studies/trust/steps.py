@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -191,17 +192,25 @@ def units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain
     """
     if np.isnan(first_episode).all() and np.isnan(chain).all():
         return _one_for_copies(episode, episode, numbers, episode)
-    places: dict[str | None, int] = {name: code for code, name in enumerate(episodes)}
 
     def named(numbers: Array) -> Codes:
-        """For each episode the one of the highest of these numbers, or itself."""
+        """For each episode the one of the highest of its numbers, or the first that has this number, or itself."""
         highest = np.full(len(episodes), -np.inf)
         np.maximum.at(highest, episode, np.where(np.isnan(numbers), np.inf, numbers))
-        names = [f"{number:.0f}" if np.isfinite(number) else None for number in highest.tolist()]
-        return np.array([places.get(name, own) for own, name in enumerate(names)], dtype=np.int64)
+        places = {_number(name): code for code, name in reversed(list(enumerate(episodes)))}
+        stands_for = [
+            places.setdefault(number, own) if math.isfinite(number) else own
+            for own, number in enumerate(highest.tolist())
+        ]
+        return np.array(stands_for, dtype=np.int64)
 
     told = named(chain)[named(first_episode)][episode].astype(np.int64)
     return _one_for_copies(episode, told, numbers, np.where(np.isnan(first_episode), episode, -1))
+
+
+def _number(name: str) -> float | None:
+    """`3` and `03` are one number; a name that is none is no number."""
+    return float(name) if name.isdecimal() else None
 
 
 def _one_for_copies(episode: Codes, unit: Codes, numbers: Array, group: Codes) -> Codes:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from howsure.measures import Interval, mean_interval, median_interval
+from howsure.measures.intervals import ENOUGH_RARE
 from howsure.studies import sureness
 from howsure.studies.grounding.judging.columns import Bools, Columns, Floats
 from howsure.studies.sureness import LEVEL
@@ -45,6 +47,9 @@ def figures(table: Columns, *, bad: int = 0) -> dict[str, dict[str, Any]]:
         found[name] = share(happened[of], table.image[of], bad=bad if of.any() else 0)
     known, screen, wanted = table.l2[table.measured], table.image[table.measured], int(placed.sum())
     mean = mean_interval(known, clusters=screen, level=LEVEL, least=0.0)
+    far = np.count_nonzero(~table.within[table.measured])
+    if mean is not None and far < ENOUGH_RARE:  # the mean rests on the far misses, of which hardly any were seen
+        mean = replace(mean, approximate=True)
     median = median_interval(known, clusters=screen, level=LEVEL)
     return found | {
         "mean_l2": _distance(mean_of(known), len(known), wanted, mean),
