@@ -23,6 +23,7 @@ from howsure.measures import (
     Interval,
     auarc,
     auarc_interval,
+    auroc,
     auroc_interval,
     calibration_floor,
     expected_calibration_error,
@@ -96,6 +97,14 @@ def autoregressive(rng: Rng, units: int, phi: float) -> Array:
     return np.asarray(steps.ravel())
 
 
+def uneven(rng: Rng, units: int, *, values: int = 1) -> tuple[NDArray[np.int64], list[Array]]:
+    """Units of 1 to 40 items, and standard normal items of which units have 30 % of the variance in common."""
+    codes = np.repeat(np.arange(units), np.minimum(rng.geometric(0.12, size=units), 40))
+    own, share = math.sqrt(0.7), math.sqrt(0.3)
+    drawn = (share * rng.normal(size=units)[codes] + own * rng.normal(size=len(codes)) for _ in range(values))
+    return codes, list(drawn)
+
+
 HANGING: dict[str, Callable[[Rng, int], Array]] = {
     "clusters of 8": lambda rng, units: within(rng, units, 0.3),
     "AR(1), φ 0.5": lambda rng, units: autoregressive(rng, units, 0.5),
@@ -109,6 +118,8 @@ SHAPES: dict[str, tuple[Callable[[Array], Array], float, float]] = {
     "log-normal, σ 0.5": (lambda z: np.exp(0.5 * z), math.exp(0.125), 1.0),
     "log-normal, σ 1": (np.exp, math.exp(0.5), 1.0),
     "near 0: Beta(1/2, 5)": (lambda z: betaincinv(0.5, 5.0, ndtr(z)), 0.5 / 5.5, float(betaincinv(0.5, 5.0, 0.5))),
+    "uniform": (ndtr, 0.5, 0.5),
+    "a tenth far away": (lambda z: np.where(z > ndtri(0.9), 300.0, 12.0) + z, 40.8, 12.0),
 }
 """What a standard normal value becomes, with mean and median."""
 
@@ -131,9 +142,7 @@ def means() -> Iterable[Case]:
 
 
 def _unequal_clusters(rng: Rng, units: int) -> Interval | None:
-    sizes = np.minimum(1 + rng.geometric(0.12, size=units), 40)
-    codes = np.repeat(np.arange(units), sizes)
-    values = 0.55 * rng.normal(size=units)[codes] + 0.84 * rng.normal(size=len(codes))
+    codes, (values,) = uneven(rng, units)
     return mean_interval(values, clusters=codes)
 
 
@@ -153,10 +162,17 @@ def shares() -> Iterable[Case]:
     for how, draw in HANGING.items():
         for p in (0.7, 0.95):
             yield Case("share", f"{how}, p {p}", lambda p=p: p, _share_of(draw, p))
+    for p in (0.8, 0.95):
+        yield Case("share", f"clusters of 1 to 40, p {p}", lambda p=p: p, lambda r, u, p=p: _uneven_share(r, u, p))
 
 
 def _share_of(draw: Callable[[Rng, int], Array], p: float) -> Callable[[Rng, int], Interval | None]:
     return lambda rng, units: share_interval(draw(rng, units) < ndtri(p), clusters=labels(units))
+
+
+def _uneven_share(rng: Rng, units: int, p: float) -> Interval | None:
+    codes, (values,) = uneven(rng, units)
+    return share_interval(values < ndtri(p), clusters=codes)
 
 
 # -- trust -----------------------------------------------------------------------------------------------------------
@@ -213,6 +229,24 @@ def aurocs() -> Iterable[Case]:
             "AUROC", data, lambda s=share: by_simulation(_auroc_truth(s)), lambda r, u, s=share: _clustered(r, u, s)
         )
 
+    yield Case("AUROC", "clusters of 1 to 40", lambda: by_simulation(_uneven_auroc), _in_uneven)
+
+
+def _uneven_scores(rng: Rng, units: int) -> tuple[Array, NDArray[np.bool_], NDArray[np.int64]]:
+    codes, (outcome, score) = uneven(rng, units, values=2)
+    positive = outcome > ndtri(0.7)
+    return score + 1.2 * positive, positive, codes
+
+
+def _uneven_auroc(rng: Rng) -> float:
+    score, positive, _ = _uneven_scores(rng, 4000)
+    return _known(auroc(score, positive))
+
+
+def _in_uneven(rng: Rng, units: int) -> Interval | None:
+    score, positive, codes = _uneven_scores(rng, units)
+    return auroc_interval(score, positive, clusters=codes)
+
 
 def _auroc_of(rng: Rng, units: int, distance: float, base: float) -> Interval | None:
     positive = rng.random(units) < base
@@ -231,11 +265,7 @@ def _clustered(rng: Rng, units: int, share: float) -> Interval | None:
 @cache
 def _auroc_truth(share: float) -> Callable[[Rng], float]:
     def figure(rng: Rng) -> float:
-        from howsure.measures import auroc
-
-        found = auroc(*_clustered_scores(rng, 4000, share))
-        assert found is not None
-        return found
+        return _known(auroc(*_clustered_scores(rng, 4000, share)))
 
     return figure
 
@@ -336,16 +366,30 @@ def floors() -> Iterable[Case]:
     for data in ("calibrated", "calibrated, few wrong"):
         yield Case("ECE ≤ its floor", data, lambda: 0.0, _floor_of(CONFIDENCES[data][0]))
 
+    yield Case("ECE ≤ its floor", "calibrated, clusters of 8", lambda: 0.0, _clustered_floor)
+
+
+def _clustered_floor(rng: Rng, units: int) -> Interval | None:
+    confidence, right = _clustered_answers(rng, units)
+    return _within_floor(rng, confidence, right, labels(units))
+
 
 def _floor_of(sure: Callable[[Rng, int], Array]) -> Callable[[Rng, int], Interval | None]:
     def draw(rng: Rng, units: int) -> Interval | None:
         c = sure(rng, units)
-        error = _known(expected_calibration_error(c, rng.random(units) < c))
-        floor = calibration_floor(c, draws=400, seed=int(rng.integers(1 << 31)))
-        assert floor is not None
-        return Interval(error - floor.high, math.inf, 0.95, "floor")  # holds 0 where the error is within the floor
+        return _within_floor(rng, c, rng.random(units) < c)
 
     return draw
+
+
+def _within_floor(
+    rng: Rng, confidence: Array, right: NDArray[np.bool_], clusters: NDArray[np.int64] | None = None
+) -> Interval | None:
+    """An interval that holds 0 where the error is within the floor."""
+    error = _known(expected_calibration_error(confidence, right))
+    seed = int(rng.integers(1 << 31))
+    floor = calibration_floor(confidence, right, clusters=clusters, draws=400, seed=seed)
+    return None if floor is None else Interval(error - floor.high, math.inf, 0.95, "floor")
 
 
 # -- comparisons, perplexity -----------------------------------------------------------------------------------------
@@ -419,7 +463,11 @@ def cases(names: Sequence[str] = ()) -> list[Case]:
 
 # -- is T shown where there is none? ---------------------------------------------------------------------------------
 
-NO_GAIN: dict[str, Callable[[Rng, int], Array]] = {**HANGING, "skewed, AR(1), φ 0.5": _skewed_steps}
+NO_GAIN: dict[str, Callable[[Rng, int], Array]] = {
+    **HANGING,
+    "skewed, AR(1), φ 0.5": _skewed_steps,
+    "rare losses: 1 − Exp an episode": lambda rng, units: np.repeat(1.0 - rng.exponential(size=units), ITEMS),
+}
 
 
 def falsely_identified(data: str, episodes: int, repeats: int, seed: int) -> float:
@@ -494,7 +542,7 @@ def main(arguments: Sequence[str]) -> int:
 def _print_false(repeats: int, seed: int) -> None:
     episodes = (1, *UNITS[:-1])
     print("\nHow often T is called identified though the true ΔH_L,S is zero:\n")
-    print(f"| steps | {' | '.join(f'{count:,}' for count in episodes)} |")
+    print(f"| episodes | {' | '.join(f'{count:,}' for count in episodes)} |")
     print(f"|---|{'---|' * len(episodes)}")
     for data in NO_GAIN:
         shown = [f"{falsely_identified(data, count, repeats, seed):.3f}" for count in episodes]

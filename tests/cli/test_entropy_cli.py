@@ -222,7 +222,7 @@ def test_the_distance_between_a_models_words_and_the_texts_own_by_hand(tmp_path:
     assert found["plugin_bits"] == pytest.approx(1.5)
     assert found["against"]["cross_entropy_bits"] == pytest.approx(cross)
     assert found["against"]["distance_bits"] == pytest.approx(cross - 1.5)
-    assert found["against"]["counted"].endswith("; 1 unknown words cost too little")
+    assert found["against"]["counted"].endswith("; 1 unknown word costs too little")
 
 
 def test_a_distance_to_something_impossible_is_infinite_and_says_why(tmp_path: Path, book: Path) -> None:

@@ -137,7 +137,8 @@ def test_a_difference_says_how_good_its_interval_is() -> None:
 def test_mcnemar_in_words() -> None:
     def words(only_a: int, only_b: int, p: float, units: int = 50) -> str:
         test = {"only_a_correct": only_a, "only_b_correct": only_b, "p_value": p}
-        return mcnemar_in_words({"mcnemar": test, "paired_count": 50, "paired_unit_count": units})
+        paired = {"paired_count": 50, "paired_unit_count": units, "paired_accuracy": None}
+        return mcnemar_in_words({"mcnemar": test} | paired)
 
     assert words(0, 0, 1.0) == "no answer turned from right to wrong or back"
     assert words(5, 3, 0.727).endswith("p = 0.727: chance alone could do this")

@@ -96,7 +96,7 @@ def test_a_difference_that_is_the_same_everywhere_has_no_interval_and_says_so(tm
     first, second = Reader(0.5, name="first", pattern=BYTES), Reader(0.25, name="second", pattern=BYTES)
     difference = howsure.perplexity(path, first, model_b=second, out=tmp_path / "both").comparison["difference"]
     assert (difference["bits_per_byte"], difference["low"]) == (pytest.approx(1), None)
-    assert difference["note"] == "no interval: the documents are all alike"
+    assert difference["note"] == "no interval: all changed alike"
 
 
 @pytest.mark.parametrize("count", [5, 20])

@@ -119,7 +119,7 @@ def trajectories(
     """How sure agent and user were, turn by turn, and whether they should have been.
 
     Uncertainty of a turn is the mean of −ln p over its tokens, in nats. It is
-    propagated over the run (SAUP), compared with the rewards in the logs, turned
+    propagated over the run, compared with the rewards in the logs, turned
     into alarms on tasks that these were not fitted on, and, with --policy, into
     interventions that are replayed. A turn without log-probabilities has no
     score, and is counted.

@@ -1,4 +1,4 @@
-"""SAUP with weights learned from runs whose end is known: which hidden state's uncertainty speaks of failure?
+"""Weights, adapted from SAUP, learned from runs whose end is known: which hidden state's uncertainty speaks of failure?
 
 With P(state k at turn i) = γ_i(k), the squared weight of a turn is W_i² = Σ_k γ_i(k) v_k. So the squared score is a
 sum of as many parts as there are states, U² = Σ_k v_k S_k with S_k = (1/n) Σ_i γ_i(k) U_i², and learning the v_k ≥ 0 is

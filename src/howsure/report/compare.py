@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
-from howsure.report.text import counted, percent, signed_nats, signed_points
+from howsure.report.text import counted, mcnemar_verdict, percent, signed_nats, signed_points
 
 _KINDS = {"right_to_wrong": "right in A, wrong in B", "wrong_to_right": "wrong in A, right in B"}
 
@@ -57,18 +57,14 @@ def _rows(
 def mcnemar_in_words(difference: dict[str, Any]) -> str:
     """McNemar's exact test, and what it means; questions that hang together are not as many questions."""
     test = difference["mcnemar"]
-    only_a, only_b, p = test["only_a_correct"], test["only_b_correct"], test["p_value"]
+    only_a, only_b = test["only_a_correct"], test["only_b_correct"]
     if not only_a + only_b:
         return "no answer turned from right to wrong or back"
-    verdict = "more than chance explains, at the 5 % level" if p < 0.05 else "chance alone could do this"
-    if p < 0.05 and difference["paired_unit_count"] < difference["paired_count"]:
-        verdict += ", were all questions independent"
-    turned = f"{counted(only_b, 'answer')} turned right and {only_a} turned wrong"
-    return f"{turned}; McNemar's exact p = {_p_value(p)}: {verdict}"
-
-
-def _p_value(p: float) -> str:
-    return f"{p:.1e}" if p < 0.001 else f"{p:.3f}"
+    hang_together = difference["paired_unit_count"] < difference["paired_count"]
+    verdict = mcnemar_verdict(
+        test["p_value"], difference["paired_accuracy"], noun="questions", hang_together=hang_together
+    )
+    return f"{counted(only_b, 'answer')} turned right and {only_a} turned wrong; {verdict}"
 
 
 def _print_flips(console: Console, words: str, flips: Sequence[dict[str, Any]], shown: int) -> None:

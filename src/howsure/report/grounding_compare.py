@@ -12,7 +12,7 @@ from rich.text import Text
 
 from howsure.measures import LEAST_UNITS
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
-from howsure.report.text import interval_text, percent, shortened, signed, signed_points
+from howsure.report.text import interval_text, mcnemar_verdict, percent, shortened, signed, signed_points
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12
 ID_CHARACTERS = 20
@@ -101,13 +101,14 @@ def distances_in_words(difference: dict[str, Any]) -> str:
 def mcnemar_in_words(difference: dict[str, Any]) -> str:
     """McNemar's exact test, and what it means; samples on one screen are not as many samples."""
     test = difference["mcnemar"]
-    lost, won, p = test["only_a_correct"], test["only_b_correct"], test["p_value"]
+    lost, won = test["only_a_correct"], test["only_b_correct"]
     if not lost + won:
         return "no sample turned from hit to miss or back"
-    verdict = "more than chance explains, at the 5 % level" if p < 0.05 else "chance alone could do this"
-    if p < 0.05 and difference["image_count"] < difference["count"]:
-        verdict += ", were all samples independent"
-    return f"{won:,} turned from miss to hit, {lost:,} from hit to miss; McNemar's exact p = {p:.3g}: {verdict}"
+    hang_together = difference["image_count"] < difference["count"]
+    verdict = mcnemar_verdict(
+        test["p_value"], difference["figures"]["hit_rate"], noun="samples", hang_together=hang_together
+    )
+    return f"{won:,} turned from miss to hit, {lost:,} from hit to miss; {verdict}"
 
 
 # -- does it know, and for whom ---------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def sureness_rows(calibration: dict[str, Any], selective: dict[str, Any]) -> lis
         ("confidence", confidence_in_words(calibration)),
         (f"ECE, {calibration['bins']} equal-width bins", ece_in_words(calibration, "equal_width")),
         (f"ECE, {calibration['bins']} equal-mass bins", ece_in_words(calibration, "equal_mass")),
-        ("smooth ECE", "—" if smooth is None else f"{smooth:.3f}"),
+        ("smooth ECE", "—" if smooth is None else f"{smooth:.3f} (above 0 by chance too)"),
         ("Brier, log-loss", f"{calibration['brier']:.3f}, {calibration['log_loss_nats']:.3f} nats"),
         ("AUROC (correct vs wrong)", auroc_in_words(selective)),
         ("AURC", f"{_with_interval(selective, 'aurc')}; excess AURC {selective['e_aurc']:.3f}"),

@@ -129,6 +129,18 @@ def signed(difference: float | None, unit: str, scale: float, digits: int, found
     return f"{shown} ({about}{_signed(found['low'] * scale, digits)} to {_signed(found['high'] * scale, digits)})"
 
 
+def mcnemar_verdict(p_value: float, paired: Found | None, *, noun: str, hang_together: bool) -> str:
+    """`McNemar's exact p = 0.031: more than chance explains, …`, and what it means beside the difference's interval."""
+    shown = f"McNemar's exact p = {p_value:.1e}" if p_value < 0.001 else f"McNemar's exact p = {p_value:.3f}"
+    if p_value < 0.05:
+        verdict = "more than chance explains, at the 5 % level"
+        return f"{shown}: {verdict}{f', were all {noun} independent' if hang_together else ''}"
+    low, high = (None, None) if paired is None else (paired.get("low"), paired.get("high"))
+    if low is None or high is None or low <= 0 <= high:
+        return f"{shown}: chance alone could do this"
+    return f"{shown}: at the edge, since the interval leaves out 0 and this test, cautious where few turned, does not"
+
+
 def _signed(value: float, digits: int) -> str:
     shown = _decimals(value, digits)
     return shown if shown.startswith("-") else f"+{shown}"

@@ -423,7 +423,7 @@ def intervention_table(found: dict[str, Any], policy: dict[str, Any], *, wide: b
             cells.append(expected(row, "successes_spoiled", "spoiled_" if wide else None))
             cells.append(expected(row, "net_avoided", "net_" if wide else None))
         cells.append("—" if row["cost_per_avoided_failure"] is None else f"{row['cost_per_avoided_failure']:.2f}")
-        table.add_row(*cells, *([f"{row['net_saving']:+.1f}"] if saves else []))
+        table.add_row(*cells, *([expected(row, "net_saving", "saving_" if wide else None)] if saves else []))
     return table
 
 

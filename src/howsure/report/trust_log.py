@@ -134,7 +134,9 @@ def ordering_in_words(entry: dict[str, Any]) -> str:
     """How often, of the steps whose prompts differ; or why there is nothing to compare."""
     if entry["reason"] is not None:
         return f"— ({entry['reason']})"
-    return share_in_words(entry)
+    undecided = entry.get("undecided", 0)
+    more = f"; {counted(undecided, 'more step')} left open by the tokens that are not listed" if undecided else ""
+    return f"{share_in_words(entry)}{more}"
 
 
 def steps_in_words(summary: dict[str, Any]) -> dict[str, str]:

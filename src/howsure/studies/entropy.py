@@ -333,7 +333,7 @@ def _what_counts(symbols: Symbols, sums: Sums, impossible: int) -> str:
     if impossible:
         told.append(f"{impossible:,} tokens have probability zero")
     elif "unknown" in sums and (unknown := int(sums["unknown"].sum())):
-        told.append(f"{unknown:,} unknown words cost too little")
+        told.append(f"{unknown:,} unknown word{'s cost' if unknown > 1 else ' costs'} too little")
     return "; ".join(told)
 
 

@@ -179,7 +179,8 @@ def test_questions_that_one_run_did_not_score_are_counted(tmp_path: Path) -> Non
 
 def test_one_answer_that_turned_is_one() -> None:
     test = {"only_a_correct": 0, "only_b_correct": 1, "p_value": 1.0}
-    assert mcnemar_in_words({"mcnemar": test}).startswith("1 answer turned right and 0 turned wrong;")
+    paired = {"paired_count": 9, "paired_unit_count": 9, "paired_accuracy": None}
+    assert mcnemar_in_words({"mcnemar": test} | paired).startswith("1 answer turned right and 0 turned wrong;")
 
 
 def test_clicks_that_turned_have_both_distances(tmp_path: Path) -> None:

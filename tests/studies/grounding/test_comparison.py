@@ -625,14 +625,18 @@ def test_hostile_text_fits_and_is_not_obeyed(tmp_path: Path, width: int) -> None
 
 
 def test_mcnemar_in_words() -> None:
-    def words(lost: int, won: int, p: float, images: int = 50) -> str:
+    def words(lost: int, won: int, p: float, images: int = 50, low: float = -0.1) -> str:
         test = {"only_a_correct": lost, "only_b_correct": won, "p_value": p}
-        return mcnemar_in_words({"mcnemar": test, "count": 50, "image_count": images})
+        figures = {"hit_rate": {"low": low, "high": 0.9}}
+        return mcnemar_in_words({"mcnemar": test, "count": 50, "image_count": images, "figures": figures})
 
     assert words(0, 0, 1.0) == "no sample turned from hit to miss or back"
     assert words(5, 3, 0.727).endswith("McNemar's exact p = 0.727: chance alone could do this")
     assert words(5, 3, 0.727, 20).endswith("chance alone could do this")
-    assert words(1, 20, 2e-5).endswith("p = 2e-05: more than chance explains, at the 5 % level")
+    assert words(0, 5, 0.0625, low=0.1).endswith(
+        "p = 0.062: at the edge, since the interval leaves out 0 and this test, cautious where few turned, does not"
+    )
+    assert words(1, 20, 2e-5).endswith("p = 2.0e-05: more than chance explains, at the 5 % level")
     assert words(1, 20, 2e-5, 20).endswith("at the 5 % level, were all samples independent")
 
 

@@ -324,7 +324,7 @@ def test_one_token_of_probability_zero_is_the_same_everywhere(tmp_path: Path) ->
     assert agent["value"] == pytest.approx((5 * (0.5 + 0.7) + 0.8) / 11)
     assert agent["low"] < agent["value"] < agent["high"]
     assert agent["note"] == "without 1 turn of infinite U"
-    assert user["note"] is None
+    assert user["note"] == "no interval: all are alike"
     statistics = found.summary["statistics"]["agent"]
     assert (statistics["turns"], statistics["infinite_turns"], statistics["mean"]) == (12, 1, agent["value"])
     row = found.document["results"][-1]

@@ -369,6 +369,18 @@ def test_the_size_of_a_vocabulary_that_is_not_given_is_the_largest_there_is() ->
     assert found["bounds"] == pytest.approx({"low": found["value"], "high": found["value"]})
 
 
+def test_an_order_that_unlisted_tokens_leave_open_is_not_counted() -> None:
+    """H(X) in 2 to 2.6, H(X|S) in 1.5 to 2.1: open. Bounds of 0.1 leave nothing open, and exact entropies neither."""
+    order = trust_summary(bounded(0.6), seed=0)["ordering"]
+    assert (order["both"]["of"], order["both"]["undecided"]) == (0, 16)
+    assert order["both"]["reason"] == "the tokens that are not listed leave it open"
+    order = trust_summary(bounded(0.1), seed=0)["ordering"]
+    assert (order["both"]["count"], order["both"]["of"], order["both"]["undecided"]) == (16, 16, 0)
+    turned = [msgspec.structs.replace(row, high_bits=(2.6, 2.1, 3.9), low_bits=(2.0, 1.5, 2.2)) for row in bounded(0.1)]
+    order = trust_summary(turned, seed=0)["ordering"]["both"]
+    assert (order["count"], order["of"], order["undecided"]) == (0, 16, 0), "one part that surely fails decides"
+
+
 def test_an_entropy_lies_within_its_bounds() -> None:
     """The bucket of all unlisted tokens is one outcome: what they add at least may be more, and T is made of that."""
     rows = [

@@ -255,7 +255,10 @@ def _policy_table(found: dict[str, Any]) -> Element:
         ]
         if spoils:
             cells += [expected(row, "successes_spoiled", "spoiled_"), expected(row, "net_avoided", "net_")]
-        cells += [number(row["cost_per_avoided_failure"], 2), *([number(row["net_saving"], 1)] if saves else [])]
+        cells += [
+            number(row["cost_per_avoided_failure"], 2),
+            *([expected(row, "net_saving", "saving_")] if saves else []),
+        ]
         rows.append(tuple(cells))
     return table(
         heads,

@@ -195,7 +195,7 @@ def _about_missing(table: Columns, counts: dict[str, int]) -> list[str]:
     found = []
     if bad and table.total:
         found.append(
-            f"accuracy counts the {bad} bad lines of the data as not right; without them it is "
+            f"accuracy counts the {bad} bad line{'s' if bad > 1 else ''} of the data as not right; without them it is "
             f"{correct / table.total:.1%} of {table.total}. So do the other accuracies; nothing else has them"
         )
     if 0 < scored < table.total:

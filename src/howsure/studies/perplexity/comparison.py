@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from howsure.errors import InputError
 from howsure.measures import nats_to_bits, ratio_interval
 from howsure.runs import Run
-from howsure.studies.perplexity.judge import ALL_ALIKE, Row, document_rows, figures, in_bits, of_these_only
+from howsure.studies.perplexity.judge import Row, document_rows, figures, in_bits, of_these_only
 from howsure.studies.perplexity.sums import Sums, together
 from howsure.studies.sureness import LEVEL, ends
 
@@ -84,7 +84,7 @@ def _difference(pairs: Sequence[tuple[Row, Row]]) -> dict[str, Any]:
     return found | {
         "bits_per_byte": nats_to_bits(sum(more) / sum(size)),
         **ends(None if interval is None else in_bits(interval)),
-        "note": None if interval is not None else of_these_only(len(pairs)) or ALL_ALIKE,
+        "note": None if interval is not None else of_these_only(len(pairs)) or "no interval: all changed alike",
         "documents_b_needs_less": sum(nats < 0 for nats in more),
     }
 

@@ -4,7 +4,7 @@ Question   where in a conversation did agent or user become unsure, did that for
            it have saved?
 Data       τ²-bench results (files, folders, lists), chats as JSON lines, Inspect logs; with log-probabilities, or
            without them and a model that reads the conversations again
-Measure    U_i = mean of −ln p over the tokens of turn i, in nats; propagated over the run (SAUP) into one score
+Measure    U_i = mean of −ln p over the tokens of turn i, in nats; propagated over the run into one score
 Comes out  every turn and run with its scores, coverage of each; scores against failure; alarms on tasks that they were
            not fitted on; interventions replayed
 """
@@ -48,9 +48,10 @@ def trajectories(
 
     `results` are files, folders and patterns, on this machine or at addresses such as s3://bucket/logs/. With
     `score_with`, a local chat model reads the conversations that have no log-probabilities. `distances` embeds every
-    message, for the weights of SAUP that need it. `judging` says what is asked of the scored runs; None ends with their
-    scores. With `out` a run folder is written, and taken up again by the same call. `engine` says who reads the files
-    and where the model works (docs/scale.md); without one, files are read by `jobs` processes of this machine.
+    message, for the weights adapted from SAUP, which need it. `judging` says what is asked of the scored runs; None
+    ends with their scores. With `out` a run folder is written, and taken up again by the same call. `engine` says who
+    reads the files and where the model works (docs/scale.md); without one, files are read by `jobs` processes of this
+    machine.
     `model_options` (see `ModelOptions`) are for a model given by name.
     """
     with (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -192,6 +193,12 @@ def _row(
     found = _money(
         float(plan.interventions.sum()), float(plan.in_time.sum()), float(plan.successes.sum()), policy, failure_cost
     )
+    if of_net is not None and of_net.low <= 0.0:
+        found["cost_per_avoided_failure"] = None  # what it would be divided by may be nothing
+    of_saving = None
+    if of_net is not None and failure_cost is not None:
+        saving = of_net.scaled(failure_cost)
+        of_saving = replace(saving, low=saving.low - found["spent"], high=saving.high - found["spent"])
     failures = sum(run.failed for run, _ in tried)
     return {
         "policy": policy.name,
@@ -200,6 +207,7 @@ def _row(
         **{f"avoided_{name}": value for name, value in ends(of_avoided).items()},
         **{f"spoiled_{name}": value for name, value in ends(of_spoiled).items()},
         **{f"net_{name}": value for name, value in ends(of_net).items()},
+        **{f"saving_{name}": value for name, value in ends(of_saving).items()},
         "failures_left": failures - found["net_avoided"],
     }
 

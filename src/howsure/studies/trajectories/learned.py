@@ -1,4 +1,4 @@
-"""SAUP with learned weights, each run scored by weights that were learned on other tasks.
+"""Learned weights, adapted from SAUP, each run scored by weights that were learned on other tasks.
 
 In each fold a hidden Markov model of three states is fitted to the distances (D_a, D_o) of the training runs, then the
 weight of each state to their failures. The held-out runs are scored with both. Pooled are the scores, in nats, and not

@@ -63,13 +63,16 @@ def _mean(trajectories: Sequence[Trajectory], actor: Any, name: str) -> Figure:
     known = [(value, task) for value, task in pairs if np.isfinite(value)]
     values, tasks = [value for value, _ in known], [task for _, task in known]
     notes = [_proxies(trajectories, actor), left_out(infinite([value for value, _ in pairs]))]
-    if values:
-        notes.append(too_few(len(set(tasks)), "tasks"))
+    interval = mean_interval(values, clusters=tasks, least=0.0)
+    if values and interval is None:
+        notes.append(too_few(len(set(tasks)), "tasks") or "no interval: all are alike")
+    if values and not any(values):
+        notes.append("providers write 0 where they have no log-probabilities")
     return Figure.of(
         f"{name}, mean U",
         float(np.mean(values)) if values else None,
         "nats",
-        mean_interval(values, clusters=tasks, least=0.0),
+        interval,
         "; ".join(note for note in notes if note) or None,
     )
 

@@ -32,11 +32,20 @@ SHOWN_EPISODES = 50
 
 
 def trust_summary(
-    steps: Sequence[Step] | Steps, *, seed: int, notes: Sequence[str] = (), level: float = LEVEL, **fields: Any
+    steps: Sequence[Step] | Steps,
+    *,
+    seed: int,
+    notes: Sequence[str] = (),
+    qualifier: str | None = None,
+    level: float = LEVEL,
+    **fields: Any,
 ) -> dict[str, Any]:
-    """The whole summary of a study of trust, in the form that all studies share; `fields` go in as they are."""
+    """The whole summary of a study of trust, in the form that all studies share; `fields` go in as they are.
+
+    `qualifier` is what has to stand beside every figure of the entropies.
+    """
     found = summarise(steps, seed=seed, level=level)
-    return summary("trust", coverage(found), headline(found), [*remarks(found), *notes], **found, **fields)
+    return summary("trust", coverage(found), headline(found, qualifier), [*remarks(found), *notes], **found, **fields)
 
 
 def summarise(steps: Sequence[Step] | Steps, *, seed: int, level: float = LEVEL) -> dict[str, Any]:
@@ -88,30 +97,40 @@ def _mean_entropies(table: Steps, complete: Bools, level: float) -> dict[str, An
 def _ordering(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
     """How often H(X) ≥ H(X|S) ≥ H(X|L,S), which is expected on average and not of each step.
 
-    Only of steps whose prompts differ: the same prompt has the same entropy, which is no finding. `reason` says why
-    there is none.
+    Only of steps whose prompts differ: the same prompt has the same entropy, which is no finding. Where an entropy is
+    only known within bounds, and these leave the order open, a step counts as undecided. `reason` says why there is
+    no figure.
     """
     bits, episodes, prompts = table.bits[complete], table.unit[complete], Prompts.of(table, complete)
-    grounding = bits[:, 0] >= bits[:, 1] - ROUNDING_BITS
-    language = bits[:, 1] >= bits[:, 2] - ROUNDING_BITS
+    low, high = (np.where(np.isnan(end), bits, end) for end in (table.low[complete], table.high[complete]))
 
-    def counted(holds: Bools, differ: Bools) -> dict[str, Any]:
-        found = share(holds[differ], episodes[differ], level=level)
-        return found | {"same_prompt": int((~differ).sum()), "reason": _no_order(prompts, differ)}
+    def of(first: int, second: int) -> tuple[Bools, Bools]:
+        """Where the first entropy is at least the second one, and where that is known."""
+        holds = low[:, first] >= high[:, second] - ROUNDING_BITS
+        return holds, holds | (high[:, first] < low[:, second] - ROUNDING_BITS)
 
+    def counted(holds: Bools, known: Bools, differ: Bools) -> dict[str, Any]:
+        judged = differ & known
+        found = share(holds[judged], episodes[judged], level=level)
+        undecided, same = int((differ & ~known).sum()), int((~differ).sum())
+        reason = None if judged.any() else _no_order(prompts, differ)
+        return found | {"same_prompt": same, "undecided": undecided, "reason": reason}
+
+    (grounding, ground_known), (language, language_known) = of(0, 1), of(1, 2)
+    known = (ground_known & language_known) | (ground_known & ~grounding) | (language_known & ~language)
     return {
         "tolerance_bits": ROUNDING_BITS,
-        "both": counted(grounding & language, prompts.grounded & prompts.instructed),
-        "h_x_at_least_h_x_given_s": counted(grounding, prompts.grounded),
-        "h_x_given_s_at_least_h_x_given_ls": counted(language, prompts.instructed),
+        "both": counted(grounding & language, known, prompts.grounded & prompts.instructed),
+        "h_x_at_least_h_x_given_s": counted(grounding, ground_known, prompts.grounded),
+        "h_x_given_s_at_least_h_x_given_ls": counted(language, language_known, prompts.instructed),
     }
 
 
-def _no_order(prompts: Prompts, differ: Bools) -> str | None:
-    if differ.any():
-        return None
+def _no_order(prompts: Prompts, differ: Bools) -> str:
     if not len(differ):
         return "no step has all three entropies"
+    if differ.any():
+        return "the tokens that are not listed leave it open"
     return SAME_WITHOUT_GROUNDING if not prompts.grounded.any() else SAME_WITHOUT_INSTRUCTION
 
 
@@ -172,14 +191,14 @@ def coverage(found: dict[str, Any]) -> Coverage:
     return Coverage(found["rows"]["of"], found["rows"]["count"], found["missing"]["rows"])
 
 
-def headline(found: dict[str, Any]) -> list[Figure]:
+def headline(found: dict[str, Any], qualifier: str | None = None) -> list[Figure]:
     """Trust with the two differences beside it, how many rows are complete, and how often the ordering holds."""
     trust, order, rows = found["trust"], found["ordering"]["both"], found["rows"]
     by_s, by_both = trust["delta_h_s_bits"], trust["delta_h_ls_bits"]
     return [
         _figure("trust T", "", trust, _of_trust(trust)),
-        _figure("ΔH_S", "bits", by_s, _no_interval(by_s, trust)),
-        _figure("ΔH_L,S", "bits", by_both, _no_interval(by_both, trust)),
+        _figure("ΔH_S", "bits", by_s, _joined(_no_interval(by_s, trust), qualifier)),
+        _figure("ΔH_L,S", "bits", by_both, _joined(_no_interval(by_both, trust), qualifier)),
         _figure("rows complete", "share", rows, _no_interval(rows, found)),
         _figure("ordering holds", "share", order, order["reason"] or _no_interval(order, trust)),
     ]
@@ -193,8 +212,11 @@ def _figure(name: str, unit: str, entry: dict[str, Any], note: str | None) -> Fi
 def _of_trust(trust: dict[str, Any]) -> str | None:
     if not trust["identified"]:
         return f"not identified: {trust['reason']}"
-    parts = (beyond_in_words(trust), bounds_in_words(trust["bounds"]))
-    return "; ".join(part for part in parts if part) or None
+    return _joined(beyond_in_words(trust), bounds_in_words(trust["bounds"]))
+
+
+def _joined(*notes: str | None) -> str | None:
+    return "; ".join(note for note in notes if note) or None
 
 
 def _no_interval(entry: dict[str, Any], over: dict[str, Any]) -> str | None:

@@ -31,6 +31,7 @@ def judge(samples: Sequence[Sample], options: dict[str, Any], *, seed: int) -> d
         [to_step(sample) for sample in samples],
         seed=seed,
         notes=list(_notes(samples, options)),
+        qualifier=_qualifier(samples, options["evidence"]),
         evidence=options["evidence"],
         view=options["view"],
         episodes_reached=_reached(samples),
@@ -143,6 +144,9 @@ def _about_prompts(samples: Sequence[Sample], options: dict[str, Any]) -> Iterat
             f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, which "
             f"tells nothing new{way_out}"
         )
+    asked = len({tuple(to_step(sample).bits) for sample in samples})
+    if options["act"] == "sample" and 2 * asked <= total:
+        yield f"{total} steps hold {asked} different measurements: episodes that begin in one place ask the same there"
     latest = {sample.result["episode"]: sample.result["first_episode"] for sample in samples}
     copies = sum(first != episode for episode, first in latest.items())
     if copies:
@@ -173,7 +177,6 @@ def _about_knowledge(samples: Sequence[Sample], options: dict[str, Any]) -> Iter
 
 
 def _about_answers(samples: Sequence[Sample], evidence: str) -> Iterator[str]:
-    found = [sample.result["conditions"][condition.value] for sample in samples for condition in CONDITIONS]
     tied = sum(sample.result["conditions"]["X|L,S"].get("tied", False) for sample in samples)
     if tied:
         what = "1 action is" if tied == 1 else f"{tied} actions are"
@@ -184,18 +187,41 @@ def _about_answers(samples: Sequence[Sample], evidence: str) -> Iterator[str]:
             f"at {beyond} of {len(samples)} steps the shortest way goes on with an action that is no direction, which "
             "these answers cannot name: --evidence logprobs can"
         )
-    mass = _mean(one.get("allowed_mass") for one in found)
-    if evidence == "scored" and mass is not None and mass < LITTLE_MASS:
+    if (mass := _little_mass(samples, evidence)) is not None:
         yield (
             f"left to itself the model would hardly answer with an action (all together have {_percent(mass)} of its "
             "probability): the entropies are those among the actions alone"
         )
-    other = _mean(one.get("other") for one in found)
-    if evidence == "logprobs" and other is not None and other > 0.5:
+    if (other := _much_else(samples, evidence)) is not None:
         yield (
             f"{other:.0%} of the probability lies on what is no allowed action, which the entropies count too: "
             "entropy_action and trust_T_action in steps.csv take it as one outcome"
         )
+
+
+def _qualifier(samples: Sequence[Sample], evidence: str) -> str | None:
+    """What every entropy of this run is of, where that is little of what the model would say."""
+    if (mass := _little_mass(samples, evidence)) is not None:
+        return f"among actions, which have {_percent(mass)} of the probability"
+    if (other := _much_else(samples, evidence)) is not None:
+        return f"{other:.0%} of the probability is on no allowed action"
+    return None
+
+
+def _little_mass(samples: Sequence[Sample], evidence: str) -> float | None:
+    """The probability of all actions together, where it is little."""
+    mass = _mean(one.get("allowed_mass") for one in _conditions(samples))
+    return mass if evidence == "scored" and mass is not None and mass < LITTLE_MASS else None
+
+
+def _much_else(samples: Sequence[Sample], evidence: str) -> float | None:
+    """The probability of what is no allowed action, where it is most of it."""
+    other = _mean(one.get("other") for one in _conditions(samples))
+    return other if evidence == "logprobs" and other is not None and other > 0.5 else None
+
+
+def _conditions(samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
+    return (sample.result["conditions"][condition.value] for sample in samples for condition in CONDITIONS)
 
 
 def _can_be_named(best: list[str] | None) -> bool:
