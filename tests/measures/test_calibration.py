@@ -19,6 +19,7 @@ from howsure.measures import (
     share_interval,
     smooth_ece,
 )
+from howsure.measures.calibration import shared_luck
 
 few = settings(max_examples=100, deadline=None)
 answers = st.lists(
@@ -209,6 +210,45 @@ def test_the_floor_is_what_calibrated_answers_show(scheme):
     assert 0.92 <= np.mean(np.array(drawn) <= found.high) <= 0.98
     assert calibration_floor([], seed=0) is None
     assert found == calibration_floor(confidence, scheme=scheme, seed=3)
+
+
+@pytest.mark.parametrize(("common", "expected"), [(0.0, 0.0), (1.0, 1.0)])
+def test_shared_luck_is_none_or_all(common, expected):
+    """200 clusters of 6: each answer with luck of its own, or all of a cluster with one."""
+    rng = np.random.default_rng(1)
+    codes = np.repeat(np.arange(200), 6)
+    sure = rng.beta(2, 1, size=1200)
+    luck = np.where(rng.random(200)[codes] < common, rng.random(200)[codes], rng.random(1200))
+    assert shared_luck(sure, luck < sure, clusters=codes) == pytest.approx(expected, abs=0.06)
+
+
+def test_the_largest_shared_covariance_is_that_of_one_draw():
+    """Two answers of confidences a ≤ b that share their luck have the covariance a − a b, here over all draws."""
+    sure, codes = np.array([0.2, 0.5, 0.9, 0.4]), np.array([0, 0, 0, 1])
+    draws = (np.arange(1000) + 0.5) / 1000
+    products = [(float(u < a) - a) * (float(u < b) - b) for u in draws for a, b in ((0.2, 0.5), (0.2, 0.9), (0.5, 0.9))]
+    most = 2 * sum(products) / 1000
+    right = np.array([1, 1, 1, 0])
+    residual = right - sure
+    seen = residual[:3].sum() ** 2 - float(residual[:3] @ residual[:3])
+    assert shared_luck(sure, right, clusters=codes) == pytest.approx(min(1.0, seen / most), abs=1e-3)
+
+
+def test_the_floor_of_answers_that_hang_together_is_higher():
+    """Twenty questions three times each say no more than twenty: the plain floor was passed in 81 % of such data."""
+    passed = {"alone": 0, "together": 0}
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        once = rng.beta(2, 1, size=20)
+        sure, right = np.repeat(once, 3), np.repeat(rng.random(20) < once, 3)
+        error = expected_calibration_error(sure, right)
+        alone = calibration_floor(sure, draws=200, seed=seed)
+        together = calibration_floor(sure, right, clusters=np.repeat(np.arange(20), 3), draws=200, seed=seed)
+        passed["alone"] += error > alone.high
+        passed["together"] += error > together.high
+    assert passed["alone"] > 30
+    assert passed["together"] <= 9
+    assert calibration_floor([0.5] * 8, clusters=[0, 0, 1, 1, 2, 2, 3, 3], seed=0) is None, "four units"
 
 
 def test_overconfidence_of_the_all_right_is_not_known_to_the_last_digit():

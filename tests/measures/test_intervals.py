@@ -235,6 +235,37 @@ def test_items_that_repeat_one_another_count_once():
     assert "as 9 independent items" in got.method
 
 
+def test_one_error_says_little_about_how_items_hang_together():
+    """80 of 80 in 8 clusters count as 8; a single error shows no dependence, and must not make them count as 80."""
+    clusters = np.repeat(np.arange(8), 10)
+    lows = [share_interval(np.arange(80) >= wrong, clusters=clusters).low for wrong in (0, 1)]
+    assert lows[1] < 0.8, "the one error alone would make it 0.9"
+    wide = [share_interval(np.tile([0] * wrong + [1] * (10 - wrong), 8), clusters=clusters) for wrong in (1, 2)]
+    assert all("as 80 independent" in one.method for one in wide), "8 and 16 errors do show that there is none"
+
+
+def test_few_clusters_of_one_size_count_as_few():
+    """Fifteen units of which one holds most of the items are a few, whatever their number."""
+    sizes = np.array([60] + [2] * 14)
+    codes = np.repeat(np.arange(15), sizes)
+    happened = np.arange(len(codes)) % 2
+    assert share_interval(happened, clusters=codes).approximate
+    assert mean_interval(np.sin(np.arange(len(codes))), clusters=codes).approximate
+    assert not share_interval(np.arange(60) % 2, clusters=np.repeat(np.arange(15), 4)).approximate
+
+
+def test_what_cannot_be_below_zero_has_no_end_there():
+    values = [0.1, 0.0, 0.2, 0.1, 3.0, 0.2]
+    assert mean_interval(values).low < 0.0
+    assert mean_interval(values, least=0.0).low == 0.0
+    assert mean_interval(values, least=0.0).high == mean_interval(values).high
+
+
+def test_a_median_of_values_that_are_nearly_all_alike_has_none():
+    assert median_interval([1.0] * 9 + [5.0]) is None
+    assert median_interval([1.0] * 5 + [2.0] * 5) is not None
+
+
 def test_clusters_that_differ_less_than_chance_do_not_narrow_it():
     happened = np.tile([1, 0], 50)
     alike = share_interval(happened, clusters=np.repeat(np.arange(10), 10))

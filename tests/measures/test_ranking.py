@@ -114,6 +114,26 @@ def test_clusters_widen_what_hangs_together():
     assert whole.high - whole.low == pytest.approx(once.high - once.low, rel=0.05)
 
 
+@pytest.mark.parametrize("clusters", [20, 60])
+def test_units_of_other_sizes_are_no_surer(clusters):
+    """One cluster of 100 items and others of 3: with each item's spread alone it covered 78 %."""
+    sizes = np.array([100] + [3] * (clusters - 1))
+    codes, held, drawn = np.repeat(np.arange(clusters), sizes), 0, 0
+
+    def draw(rng, codes):
+        units = int(codes.max()) + 1
+        first, second = (0.8 * rng.normal(size=units)[codes] + 0.6 * rng.normal(size=len(codes)) for _ in range(2))
+        return first, 0.8 * first + second > 0.5
+
+    truth = auroc(*draw(np.random.default_rng(0), np.repeat(np.arange(60_000), 3)))
+    for seed in range(300):
+        got = auroc_interval(*draw(np.random.default_rng(seed), codes), clusters=codes)
+        if got is not None:
+            drawn, held = drawn + 1, held + (got.low <= truth <= got.high)
+    assert drawn > 250
+    assert held / drawn > 0.92
+
+
 def test_few_units_of_a_class_have_none():
     assert auroc_interval(np.arange(4.0), [0, 0, 1, 1]) is None
     assert auroc_interval(np.arange(20.0), [0] * 18 + [1] * 2) is None

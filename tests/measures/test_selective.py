@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError, InputError
-from howsure.measures import auarc, auprc, aurc, auroc, e_aurc, prr, risk_coverage
+from howsure.measures import auarc, auprc, aurc, auroc, chance_auprc, e_aurc, prr, risk_coverage
 
 few = settings(max_examples=100, deadline=None)
 answers = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=12)
@@ -158,3 +158,10 @@ def test_what_cannot_be_used_is_refused():
         auprc([0.1, 0.2], [0, 2])
     with pytest.raises(EvidenceError, match="got 1 and 2"):
         auarc([0.1], [0, 1])
+
+
+@pytest.mark.parametrize(("items", "positives"), [(2, 1), (4, 2), (6, 1), (6, 4), (7, 3)])
+def test_the_auprc_of_chance_is_the_mean_over_all_orders(items, positives):
+    labels = [1] * positives + [0] * (items - positives)
+    found = [auprc(np.arange(items, 0.0, -1), order) for order in sorted(set(itertools.permutations(labels)))]
+    assert chance_auprc(items, positives) == pytest.approx(np.mean(found))
