@@ -74,7 +74,9 @@ def check_starts(starts: ArrayLike, length: int, what: str) -> Codes:
 
 
 def cluster_codes(clusters: ArrayLike | None, length: int, what: str = "clusters") -> Codes:
-    """A whole number from 0 on for each item's cluster; without clusters each item is its own."""
+    """A whole number from 0 on for each item's cluster, in the order in which they come, so that no sum depends on what
+    clusters are called; without clusters each item is its own.
+    """
     if clusters is None:
         return np.arange(length, dtype=np.int64)
     labels = np.asarray(clusters)
@@ -83,6 +85,9 @@ def cluster_codes(clusters: ArrayLike | None, length: int, what: str = "clusters
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise InputError(f"{what}: NaN at position {int(np.argmax(np.isnan(labels)))} is not a label")
     try:
-        return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     except TypeError as error:
         raise InputError(f"{what} must hold labels of one kind (all numbers or all texts): {error}") from error
+    places = np.empty(len(first), dtype=np.int64)
+    places[np.argsort(first)] = np.arange(len(first))
+    return places[codes]

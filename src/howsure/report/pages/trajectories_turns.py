@@ -157,7 +157,8 @@ def _reading(sides: Sequence[Side]) -> str:
     if max(len(side.rows) for side in sides) == 1:
         return "A line is a run."
     both = {"solved", "failed"} <= {side.name for side in sides}
-    apart = " A line of failed runs that leaves that of solved ones foretells failure." if both else ""
+    luck = "A line of failed runs that leaves that of solved ones may foretell failure; with few runs it is often luck."
+    apart = f" {luck}" if both else ""
     return (
         "Thick: the median over runs; shaded: the middle half of them; thin: a few runs by themselves. Later turns are "
         f"those of long runs alone{_ends(sides)}.{apart}"
