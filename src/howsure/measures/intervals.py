@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -124,20 +125,26 @@ class Spread:
 def spread_of(influence: Array, clusters: ArrayLike | None, weights: Array | None = None) -> Spread | None:
     """The influence of each item on an estimate, added up within units; None for fewer than `LEAST_UNITS` units.
 
-    `weights` are what an item counts in the denominator (1 for a mean). A unit that holds much of the whole pulls the
-    estimate towards itself, so that its residual looks too small: it is divided by 1 − its share, which for units of
-    one size changes nothing and otherwise is the jackknife.
+    `weights` are what an item counts in the denominator (1 for a mean).
     """
     codes = cluster_codes(clusters, len(influence))
     units = int(codes.max(initial=-1)) + 1
     if units < LEAST_UNITS:
         return None
-    sums = np.bincount(codes, weights=influence, minlength=units)
-    size = np.bincount(codes, weights=weights, minlength=units)
-    share = size / size.sum()
+    parts, effective = enlarged(influence, codes, np.bincount(codes, weights=weights, minlength=units))
+    return Spread(parts, effective, units < len(influence))
+
+
+def enlarged(influence: Array, codes: Codes, size: NDArray[Any]) -> tuple[Array, float]:
+    """The influence of each unit, and Kish's count of them, (Σ size)² / Σ size².
+
+    A unit that holds much of the whole pulls the estimate towards itself, so that its residual looks too small: it is
+    divided by 1 − its share, which for units of one size changes nothing and otherwise is the jackknife.
+    """
+    sums, share = np.bincount(codes, weights=influence, minlength=len(size)), size / size.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = np.where(share < 1.0, sums * (1.0 - 1.0 / units) / (1.0 - share), 0.0)
-    return Spread(parts, float(1.0 / np.sum(share**2)), units < len(influence))
+        pull = np.where(share < 1.0, (1.0 - 1.0 / np.count_nonzero(size)) / (1.0 - share), 0.0)
+    return np.asarray(sums * pull, dtype=np.float64), float(1.0 / np.sum(share**2))
 
 
 def t_critical(level: float, df: float) -> float:

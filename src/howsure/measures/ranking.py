@@ -18,6 +18,7 @@ from howsure.measures.intervals import (
     LEAST_UNITS,
     Interval,
     effective_trials,
+    enlarged,
     few_rare,
     score_interval,
     spread_of,
@@ -149,16 +150,11 @@ def hanley_mcneil(area: float, positives: float, negatives: float) -> float:
 
 
 def _class_sums(influence: Array, codes: NDArray[np.int64], of: Bools) -> tuple[Array, float]:
-    """Sums within units, enlarged as n − 1 for n does it in a variance, and Kish's count of the units of this class.
-
-    As in `spread_of`, a unit that holds much of its class is enlarged by how far it pulls the estimate.
-    """
+    """What each unit contributes, enlarged as n − 1 for n does it in a variance, and Kish's count of this class."""
     size = np.bincount(codes, weights=of)
-    share, units = size / size.sum(), int(np.count_nonzero(size))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pull = np.where(share < 1.0, (1.0 - 1.0 / units) / (1.0 - share), 0.0)
-    sums = np.bincount(codes, weights=influence) * pull * math.sqrt(units / (units - 1))
-    return np.asarray(sums, dtype=np.float64), float(1.0 / np.sum(share**2))
+    parts, effective = enlarged(influence, codes, size)
+    units = int(np.count_nonzero(size))
+    return parts * math.sqrt(units / (units - 1)), effective
 
 
 def _newcombe(area: float, positives: int, negatives: int, critical: float) -> tuple[float, float]:
