@@ -222,15 +222,23 @@ def _one_for_copies(episode: Codes, unit: Codes, numbers: Array, group: Codes) -
     starts = np.flatnonzero(np.diff(episode[order], prepend=-1))
     rows = np.ascontiguousarray(numbers[order] + 0.0)
     known = np.asarray(~np.isnan(rows[:, :3]).any(axis=1))
-    stands_for = np.arange(int(unit.max(initial=-1)) + 1)
+    stands_for = list(range(int(unit.max(initial=-1)) + 1))
+
+    def root(code: int) -> int:
+        while stands_for[code] != code:
+            stands_for[code] = stands_for[stands_for[code]]
+            code = stands_for[code]
+        return code
+
     first: dict[bytes, int] = {}
     for begin, end in pairwise([*starts.tolist(), len(order)]):
         if end - begin < 2 or not known[begin:end].any():
             continue
         earlier, row = order[first.setdefault(rows[begin:end].tobytes(), begin)], order[begin]
         if group[earlier] != group[row]:
-            stands_for[stands_for == stands_for[unit[row]]] = stands_for[unit[earlier]]
-    return stands_for[unit].astype(np.int64)
+            stands_for[root(int(unit[row]))] = root(int(unit[earlier]))
+    roots = np.array([root(code) for code in range(len(stands_for))], dtype=np.int64)
+    return roots[unit]
 
 
 def _reasons(step: Step) -> list[str]:
