@@ -1,6 +1,7 @@
 """Trust of one step and over many, and Fieller's set for the ratio."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -155,8 +156,10 @@ def test_a_constant_denominator():
     assert one.interval.low < 0.5 < one.interval.high
     nothing_varies = gains(np.full(6, 0.5), np.ones(6))
     assert (nothing_varies.trust, nothing_varies.why) == (None, "alike"), "nothing is known of chance"
-    same_share = gains(np.arange(1.0, 7.0) / 2, np.arange(1.0, 7.0))
-    assert (same_share.trust, same_share.why) == (None, "alike"), "T is the same in each, and an interval of no width"
+    for seed, share in product(range(6), (0.5, 1 / 3, 0.7)):
+        gained = np.random.default_rng(seed).random(12) + 0.5
+        same_share = gains(share * gained, gained)
+        assert (same_share.trust, same_share.why) == (None, "alike"), "T is the same in each, but for rounding"
 
 
 def test_clustered_variance_is_the_cluster_formula():

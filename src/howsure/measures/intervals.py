@@ -214,9 +214,10 @@ def effective_trials(alone: float, spread: Spread, most: float, rare: float) -> 
     `alone` is the variance of a single trial, `rare` how many items had the rarer outcome. Where there were none,
     nothing tells how the items hang together, and each unit is one trial; with `ENOUGH_RARE` of them the variance does.
     """
-    if spread.variance == 0.0:
+    if alone <= 0.0:
         return float(spread.units)
-    seen, known = min(float(most), alone / spread.variance), min(1.0, rare / ENOUGH_RARE)
+    seen = min(float(most), alone / max(spread.variance, 1e-18))  # below that it is rounding, not spread
+    known = min(1.0, rare / ENOUGH_RARE)
     return min(seen, spread.units + known * max(0.0, seen - spread.units))
 
 
@@ -266,7 +267,9 @@ def ratio_interval(
     value = float(above.sum()) / total
     spread = spread_of((above - value * below) / total, clusters, below)
     interval = None if spread is None else student_interval(value, spread, level)
-    return None if interval is None else replace(interval, low=max(least, interval.low))
+    if interval is None:
+        return None
+    return replace(interval, low=max(least, interval.low), high=max(least, interval.high))
 
 
 def share_interval(happened: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval | None:

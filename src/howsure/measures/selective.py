@@ -65,7 +65,7 @@ def chance_auprc(items: int, positives: int) -> float:
     >>> round(chance_auprc(4, 2), 4), round(chance_auprc(4000, 2000), 4)
     (0.6806, 0.501)
     """
-    if items < 2:
+    if items < 2 or not positives:
         return float(positives)
     harmonic = float(np.sum(1.0 / np.arange(1, items + 1)))
     return (harmonic + (positives - 1) / (items - 1) * (items - harmonic)) / items

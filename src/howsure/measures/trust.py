@@ -195,7 +195,7 @@ def _why_not(
     if low <= 0.0 or fieller.g >= 1.0:
         return "not_above_zero"
     width = 0.0 if fieller.low is None or fieller.high is None else fieller.high - fieller.low
-    return "alike" if width <= 1e-12 * max(1.0, abs(fieller.high or 0.0)) else None  # rounding, not spread
+    return "alike" if width <= 1e-6 * max(1.0, abs(fieller.high or 0.0)) else None  # rounding, not spread
 
 
 def _as_interval(fieller: FiellerSet, above: Spread, below: Spread) -> Interval | None:

@@ -125,7 +125,8 @@ def signed(difference: float | None, unit: str, scale: float, digits: int, found
     if found is None or found.get("low") is None or found.get("high") is None:
         alike = found is not None and (found.get("note") or "").endswith("alike")
         return f"{shown} (all changed alike)" if alike else shown
-    about = "about " if found.get("approximate") else ""
+    about, digits = "about " if found.get("approximate") else "", _digits_of(found, scale, digits)
+    shown = f"{_signed(difference * scale, digits)} {unit}".rstrip()
     return f"{shown} ({about}{_signed(found['low'] * scale, digits)} to {_signed(found['high'] * scale, digits)})"
 
 

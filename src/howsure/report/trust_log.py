@@ -125,7 +125,8 @@ def trust_in_words(trust: dict[str, Any]) -> str:
     """`0.342 (about 0.287 to 0.402, over 6 episodes; between 0.33 and 0.36 whatever the unlisted tokens are)`."""
     if not trust["identified"]:
         return f"not identified: {trust['reason']}"
-    over = f"{interval_text(trust)}, over {counted(trust['independent_episodes'], 'episode')}"
+    episodes = f"over {counted(trust['independent_episodes'], 'episode')}"
+    over = ", ".join(part for part in (interval_text(trust), episodes) if part)
     parts = (over, beyond_in_words(trust), bounds_in_words(trust["bounds"]))
     return f"{trust['value']:.3f} ({'; '.join(part for part in parts if part)})"
 

@@ -57,7 +57,8 @@ def test_the_table_on_paper():
     alarm = rows["alarm"]
     assert (alarm["interventions"], alarm["spent"]) == (2, 20.0)
     assert (alarm["failures_avoided"], alarm["failures_left"]) == (0.5, 2.5)  # the other one left no turn
-    assert (alarm["cost_per_avoided_failure"], alarm["net_saving"]) == (40.0, 30.0)
+    assert (alarm["net_saving"], alarm["saving_low"]) == (30.0, None), "of five runs of two tasks"
+    assert alarm["cost_per_avoided_failure"] is None, "nobody knows whether any is avoided"
     assert rows["never"]["failures_left"] == 3
     assert (rows["never"]["spent"], rows["never"]["cost_per_avoided_failure"]) == (0, None)
     assert (rows["always"]["interventions"], rows["always"]["failures_avoided"]) == (5, 1.5)
@@ -163,7 +164,7 @@ def test_what_is_spoiled_is_taken_off_on_paper():
     alarm = rows["alarm"]
     assert (alarm["interventions"], alarm["failures_avoided"], alarm["successes_spoiled"]) == (3, 0.5, 0.25)
     assert (alarm["net_avoided"], alarm["failures_left"]) == (0.25, 2.75)
-    assert (alarm["cost_per_avoided_failure"], alarm["net_saving"]) == (120.0, 100 * 0.25 - 30)
+    assert alarm["net_saving"] == 100 * 0.25 - 30
     assert rows["always"]["successes_spoiled"] == 0.25 * 2
     assert rows["random"]["successes_spoiled"] == pytest.approx(0.25 * 3 / 5 * 2)
     assert (rows["never"]["successes_spoiled"], rows["never"]["failures_left"]) == (0.0, 3)
@@ -172,6 +173,19 @@ def test_what_is_spoiled_is_taken_off_on_paper():
     assert last["successes_spoiled"] == 0.25 * 2
     assert last["net_avoided"] == last["failures_avoided"] - last["successes_spoiled"]
     assert last["random_net_avoided"] == pytest.approx(last["random_failures_avoided"] - 0.25 * 2)
+
+
+def test_a_saving_has_the_interval_of_what_each_run_saves():
+    """F (r met − d spoiled) − c acted, run by run: what is spent is left to chance as well."""
+    detection, policy = simulated(), Policy("ask", 2.0, 0.9, 0.1)
+    rows = rows_of(replay(detection, [policy], failure_cost=50.0), "ask")
+    alarm = rows["alarm"]
+    assert alarm["saving_low"] < alarm["net_saving"] < alarm["saving_high"]
+    assert alarm["cost_per_avoided_failure"] == pytest.approx(alarm["spent"] / alarm["net_avoided"])
+    assert alarm["net_low"] > 0
+    free = rows_of(replay(detection, [policy], failure_cost=0.0), "ask")
+    assert free["always"]["saving_low"] is None, "each run costs the same, so that nothing is left to chance"
+    assert free["alarm"]["saving_low"] < free["alarm"]["net_saving"] < free["alarm"]["saving_high"]
 
 
 def test_a_policy_that_spoils_more_than_it_rescues_has_no_cost_of_a_failure_avoided():

@@ -369,6 +369,20 @@ def test_the_size_of_a_vocabulary_that_is_not_given_is_the_largest_there_is() ->
     assert found["bounds"] == pytest.approx({"low": found["value"], "high": found["value"]})
 
 
+def test_why_there_is_no_order_is_said_of_each_part() -> None:
+    bare = [msgspec.structs.replace(row, grounded=False, instructed=False) for row in told(6, 2.0, 1.5, 1.0)]
+    order = trust_summary(bare, seed=0)["ordering"]
+    assert order["both"]["reason"] == order["h_x_at_least_h_x_given_s"]["reason"] == "X and X|S are the same prompt"
+    assert order["h_x_given_s_at_least_h_x_given_ls"]["reason"] == "X|S and X|L,S are the same prompt"
+    either = [
+        msgspec.structs.replace(row, grounded=i % 2 == 0, instructed=i % 2 == 1)
+        for i, row in enumerate(told(6, 2.0, 1.5, 1.0))
+    ]
+    order = trust_summary(either, seed=0)["ordering"]
+    assert order["both"]["reason"] == "no step has both grounding and an instruction"
+    assert order["h_x_at_least_h_x_given_s"]["of"] == 6
+
+
 def test_an_order_that_unlisted_tokens_leave_open_is_not_counted() -> None:
     """H(X) in 2 to 2.6, H(X|S) in 1.5 to 2.1: open. Bounds of 0.1 leave nothing open, and exact entropies neither."""
     order = trust_summary(bounded(0.6), seed=0)["ordering"]

@@ -86,7 +86,7 @@ def _about_lines(rows: Sequence[Named], over: str) -> str:
     if any(row.rough for row in rows):
         said += "; where it is dashed, it holds only roughly"
     without = any(row.value is not None and row.low is None for row in rows)
-    return f"{said}.{' Rows without a line have too few for one.' if without else ''}"
+    return f"{said}.{' Rows without a line have no interval.' if without else ''}"
 
 
 def _noted(row: Named) -> str:

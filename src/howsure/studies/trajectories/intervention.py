@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError
-from howsure.measures import Interval, share_interval
+from howsure.measures import Interval, mean_interval, share_interval
 from howsure.studies.sureness import ends, share
 from howsure.studies.trajectories.breakdown import Detection, Verdict, Watched
 
@@ -184,21 +183,20 @@ def _row(
 ) -> dict[str, Any]:
     """One policy at one time to act. Never has no interval, since nothing of it is left to chance, and random none
     because it is an expectation already, there to be compared with."""
-    of_avoided = of_spoiled = of_net = None
+    of_avoided = of_spoiled = of_net = of_saving = None
     if plan.when in ("alarm", "always"):
         tasks = [run.task for run, _ in tried]
         met, hit = share_interval(plan.in_time, clusters=tasks), share_interval(plan.successes, clusters=tasks)
         of_avoided, of_spoiled = _times(met, policy.rescue * len(tried)), _times(hit, policy.spoil * len(tried))
         of_net = _net(plan, policy, of_avoided, of_spoiled)
+        if failure_cost is not None:
+            of_run = failure_cost * (policy.rescue * plan.in_time - policy.spoil * plan.successes)
+            of_saving = _times(mean_interval(of_run - policy.cost * plan.interventions, clusters=tasks), len(tried))
     found = _money(
         float(plan.interventions.sum()), float(plan.in_time.sum()), float(plan.successes.sum()), policy, failure_cost
     )
-    if of_net is not None and of_net.low <= 0.0:
+    if plan.when in ("alarm", "always") and (of_net is None or of_net.low <= 0.0):
         found["cost_per_avoided_failure"] = None  # what it would be divided by may be nothing
-    of_saving = None
-    if of_net is not None and failure_cost is not None:
-        saving = of_net.scaled(failure_cost)
-        of_saving = replace(saving, low=saving.low - found["spent"], high=saving.high - found["spent"])
     failures = sum(run.failed for run, _ in tried)
     return {
         "policy": policy.name,

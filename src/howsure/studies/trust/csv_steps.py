@@ -261,6 +261,8 @@ class _Table:
         if missing:
             columns = f"columns {', '.join(missing)}" if len(missing) > 1 else f"column {missing[0]}"
             yield f"{name} has no {columns}, so that none of its rows is complete"
+        if source == "step" and (count := len(steps.episodes)) > 1:
+            yield f"{name} has no column episode: its rows are taken as {count:,} episodes, each from where step falls"
         if source == "nothing":
             yield f"{name} has no column episode or step: its rows are taken as one episode"
         judged = {"action_probability", "on_shortest_path"} <= self.header.places.keys()

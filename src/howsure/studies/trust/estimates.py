@@ -90,7 +90,7 @@ def _mean_entropies(table: Steps, complete: Bools, level: float) -> dict[str, An
             "value": float(column.mean()) if len(column) else None,
             **ends(mean_interval(column, clusters=episodes, level=level, least=0.0)),
         }
-        for name, column in zip(ENTROPIES, table.bits[complete].T, strict=True)
+        for name, column in zip(ENTROPIES, table.entropies[complete].T, strict=True)
     }
 
 
@@ -101,7 +101,7 @@ def _ordering(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
     only known within bounds, and these leave the order open, a step counts as undecided. `reason` says why there is
     no figure.
     """
-    bits, episodes, prompts = table.bits[complete], table.unit[complete], Prompts.of(table, complete)
+    bits, episodes, prompts = table.entropies[complete], table.unit[complete], Prompts.of(table, complete)
     low, high = (np.where(np.isnan(end), bits, end) for end in (table.low[complete], table.high[complete]))
 
     def of(first: int, second: int) -> tuple[Bools, Bools]:
@@ -109,29 +109,36 @@ def _ordering(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
         holds = low[:, first] >= high[:, second] - ROUNDING_BITS
         return holds, holds | (high[:, first] < low[:, second] - ROUNDING_BITS)
 
-    def counted(holds: Bools, known: Bools, differ: Bools) -> dict[str, Any]:
+    def counted(holds: Bools, known: Bools, differ: Bools, same_prompt: str) -> dict[str, Any]:
         judged = differ & known
         found = share(holds[judged], episodes[judged], level=level)
         undecided, same = int((differ & ~known).sum()), int((~differ).sum())
-        reason = None if judged.any() else _no_order(prompts, differ)
+        reason = None if judged.any() else _no_order(differ, same_prompt)
         return found | {"same_prompt": same, "undecided": undecided, "reason": reason}
 
     (grounding, ground_known), (language, language_known) = of(0, 1), of(1, 2)
     known = (ground_known & language_known) | (ground_known & ~grounding) | (language_known & ~language)
+    of_both = "no step has both grounding and an instruction"
+    if not prompts.grounded.any():
+        of_both = SAME_WITHOUT_GROUNDING
+    elif not prompts.instructed.any():
+        of_both = SAME_WITHOUT_INSTRUCTION
     return {
         "tolerance_bits": ROUNDING_BITS,
-        "both": counted(grounding & language, known, prompts.grounded & prompts.instructed),
-        "h_x_at_least_h_x_given_s": counted(grounding, ground_known, prompts.grounded),
-        "h_x_given_s_at_least_h_x_given_ls": counted(language, language_known, prompts.instructed),
+        "both": counted(grounding & language, known, prompts.grounded & prompts.instructed, of_both),
+        "h_x_at_least_h_x_given_s": counted(grounding, ground_known, prompts.grounded, SAME_WITHOUT_GROUNDING),
+        "h_x_given_s_at_least_h_x_given_ls": counted(
+            language, language_known, prompts.instructed, SAME_WITHOUT_INSTRUCTION
+        ),
     }
 
 
-def _no_order(prompts: Prompts, differ: Bools) -> str:
+def _no_order(differ: Bools, same_prompt: str) -> str:
     if not len(differ):
         return "no step has all three entropies"
     if differ.any():
         return "the tokens that are not listed leave it open"
-    return SAME_WITHOUT_GROUNDING if not prompts.grounded.any() else SAME_WITHOUT_INSTRUCTION
+    return same_prompt
 
 
 def _per_step(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
@@ -140,7 +147,7 @@ def _per_step(table: Steps, complete: Bools, level: float) -> dict[str, Any]:
     There is no mean of them: it would not be an estimate of anything. Steps that asked two conditions with the same
     prompt have a T by that alone, and are left out.
     """
-    bits, episodes, prompts = table.bits[complete], table.unit[complete], Prompts.of(table, complete)
+    bits, episodes, prompts = table.entropies[complete], table.unit[complete], Prompts.of(table, complete)
     differ = prompts.grounded & prompts.instructed
     gain = np.where(differ, bits[:, 0] - bits[:, 2], np.nan)
     gained = gain >= LEAST_GAIN_BITS
@@ -175,7 +182,7 @@ def _episodes(table: Steps, complete: Bools) -> Iterator[dict[str, Any]]:
 
 def means(table: Steps, kept: Codes) -> dict[str, Any]:
     """What these complete rows come to on average."""
-    h_x, h_xs, h_xls = table.bits[kept].mean(axis=0).tolist() if len(kept) else (None, None, None)
+    h_x, h_xs, h_xls = table.entropies[kept].mean(axis=0).tolist() if len(kept) else (None, None, None)
     return {
         "complete": len(kept),
         "mean_entropy_bits": dict(zip(ENTROPIES, (h_x, h_xs, h_xls), strict=True)),

@@ -144,10 +144,13 @@ def _about_prompts(samples: Sequence[Sample], options: dict[str, Any]) -> Iterat
             f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, which "
             f"tells nothing new{way_out}"
         )
-    asked = len({tuple(to_step(sample).bits) for sample in samples})
-    if options["act"] == "sample" and 2 * asked <= total:
-        yield f"{total} steps hold {asked} different measurements: episodes that begin in one place ask the same there"
     latest = {sample.result["episode"]: sample.result["first_episode"] for sample in samples}
+    complete = [bits for sample in samples if None not in (bits := to_step(sample).bits)]
+    if options["act"] == "sample" and len(latest) > 1 and 2 * len(set(complete)) <= len(complete):
+        yield (
+            f"the {len(complete)} complete steps hold {len(set(complete))} different measurements: episodes that begin "
+            "in one place ask the same there"
+        )
     copies = sum(first != episode for episode, first in latest.items())
     if copies:
         yield (

@@ -27,7 +27,7 @@ SAME_WITHOUT_INSTRUCTION = "X|S and X|L,S are the same prompt"
 def estimate(table: Steps, *, level: float = LEVEL) -> dict[str, Any]:
     """T over the complete steps with its interval and bounds, the two differences, and why T is not identified."""
     rows = table.complete
-    h_x, h_xs, h_xls = table.bits[rows].T
+    h_x, h_xs, h_xls = table.entropies[rows].T
     found = trust_over_steps(h_x, h_xs, h_xls, table.unit[rows], level=level, floor=LEAST_GAIN_BITS)
     between = _Bounds.of(table, rows)
     why = _why_not(found, Prompts.of(table, rows), between)
@@ -79,7 +79,7 @@ class Prompts(NamedTuple):
     @classmethod
     def of(cls, table: Steps, rows: Bools) -> Prompts:
         """Where it is not known, entropies that are the same at every step are taken to be of the same prompt."""
-        h_x, h_xs, h_xls = table.bits[rows].T
+        h_x, h_xs, h_xls = table.entropies[rows].T
         grounded, instructed = table.grounded[rows], table.instructed[rows]
         return cls(
             np.where(np.isnan(grounded), (np.abs(h_x - h_xs) > ROUNDING_BITS).any(), grounded == 1),
@@ -103,7 +103,7 @@ class _Bounds(NamedTuple):
     @classmethod
     def of(cls, table: Steps, rows: Bools) -> _Bounds | None:
         """None where every entropy is what it is."""
-        bits, low, high = table.bits[rows], table.low[rows], table.high[rows]
+        bits, low, high = table.entropies[rows], table.low[rows], table.high[rows]
         bounded = ~np.isnan(low)
         if not bounded.any():
             return None
@@ -118,13 +118,15 @@ def bounds_in_words(bounds: dict[str, float] | None) -> str | None:
         return None
     low, high = f"{bounds['low']:.3f}", f"{bounds['high']:.3f}"
     if low == high:
-        return f"{low} over the whole vocabulary"
+        return "over the whole vocabulary"
     return f"between {low} and {high} whatever the unlisted tokens are"
 
 
 def beyond_in_words(trust: dict[str, Any]) -> str | None:
     """What a T outside of 0 to 1 means, as far as its interval allows; nothing for one inside."""
     value, low, high = trust["value"], trust["low"], trust["high"]
+    if low is None or high is None:  # a run of an earlier version, in which nothing varied
+        return None
     if value < 0:
         return "below 0, though not clearly" if high >= 0 else "below 0: by grounding alone it became less sure"
     if value > 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import msgspec
@@ -130,10 +131,15 @@ class Steps:
             **plain,
         )
 
-    def __post_init__(self) -> None:
-        """An entropy lies within its bounds: that of the listed tokens may be below what the others add at least."""
+    @cached_property
+    def entropies(self) -> Array:
+        """`bits` within their bounds, of which all figures are made.
+
+        That of the listed tokens alone may be below what the others add at least; where it is known exactly, its bounds
+        fall together.
+        """
         within = np.fmin(np.fmax(self.bits, self.low), self.high)
-        object.__setattr__(self, "bits", np.where(np.isnan(self.bits), np.nan, within))
+        return np.where(np.isnan(self.bits), np.nan, within)
 
     @classmethod
     def joined(cls, parts: Sequence[Steps]) -> Steps:
