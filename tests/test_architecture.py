@@ -13,6 +13,7 @@ ROOT = Path(howsure.__file__).parent
 FLOORS = {
     "errors": 0,
     "wiring": 0,
+    "isolated": 0,
     "data": 0,
     "storage": 1,
     "measures": 1,

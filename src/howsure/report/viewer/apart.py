@@ -3,13 +3,14 @@ viewer neither keeps afterwards nor takes from those who ask for something else 
 
 from __future__ import annotations
 
+import os
 import subprocess
-import sys
 from typing import Any
 
 import msgspec
 
 from howsure.errors import InputError
+from howsure.isolated import python
 from howsure.report.viewer.places import mark_of
 from howsure.runs import Run
 from howsure.runs.folder import SAMPLES
@@ -24,11 +25,8 @@ def compare(a: Run, b: Run) -> dict[str, Any]:
 
     if _sample_bytes(a) + _sample_bytes(b) < LARGE_BYTES:
         return compare_here(a, b)
-    command = ["compare", str(a.path), str(b.path), "--json", "--quiet"]
-    # -P: modules are not looked for in the folder that one happens to stand in, which may be anybody's
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "howsure", *command], stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
+    howsure = python("-m", "howsure", "compare", *(os.path.abspath(run.path) for run in (a, b)), "--json", "--quiet")
+    done = subprocess.run(**howsure, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode == 0:
         return msgspec.json.decode(done.stdout, type=dict[str, Any])
     raise InputError(_said(done.stderr) or "the comparison was ended before it was done, perhaps for want of memory")
