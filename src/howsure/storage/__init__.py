@@ -4,6 +4,7 @@ from howsure.storage.addresses import checked, find_below, is_address, joined, s
 from howsure.storage.folder import StoredFolder
 from howsure.storage.lease import Lease, holder
 from howsure.storage.reading import files_among, is_file, is_folder, listing, read_bytes
+from howsure.storage.regular import OPENED_BY_THE_SHELL, open_regular, read_regular
 from howsure.storage.scratch import (
     Copy,
     absolute,
@@ -18,6 +19,7 @@ from howsure.storage.scratch import (
 )
 
 __all__ = [
+    "OPENED_BY_THE_SHELL",
     "Copy",
     "Lease",
     "StoredFolder",
@@ -38,7 +40,9 @@ __all__ = [
     "local",
     "local_folder",
     "new_folder_for",
+    "open_regular",
     "read_bytes",
+    "read_regular",
     "shown",
     "shown_path",
     "without_secrets",

@@ -1,0 +1,103 @@
+"""Opening files that somebody else may have put there.
+
+A pipe without a writer is waited for, a device has no end, a sparse file takes no disk and all memory, and a link leads
+anywhere. What is opened here is a regular file, below a folder where one is given, and of a size that is asked for.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from howsure.errors import InputError
+from howsure.storage.scratch import shown_path
+
+OPENED_BY_THE_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""Pipes that the user's own command line opened, such as `<(zcat log.gz)`."""
+
+_NONBLOCK, _NOFOLLOW, _BINARY = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"))
+
+
+def open_regular(
+    path: str | os.PathLike[str],
+    *,
+    within: str | os.PathLike[str] | None = None,
+    most_bytes: int | None = None,
+    shell_pipes: bool = False,
+) -> BinaryIO:
+    """The file, opened for reading; never waits.
+
+    within       a folder that the file must lie in, wherever links lead
+    most_bytes   a larger file is refused before anything of it is read
+    shell_pipes  take a pipe that the shell opened for the command line
+
+    An InputError says what it is where it is no regular file; OSError is raised as it comes (it is not there, it may
+    not be read).
+    """
+    name = shown_path(os.fspath(path))
+    if shell_pipes and os.fspath(path).startswith(OPENED_BY_THE_SHELL):
+        return open(path, "rb")
+    target, no_links = os.fspath(path), 0
+    if within is not None:
+        target, no_links = _inside(path, within), _NOFOLLOW
+    handle = _opened(target, name, os.O_RDONLY | _NONBLOCK | _BINARY | no_links)
+    try:
+        found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if not stat.S_ISREG(found.st_mode):
+            raise _not_regular(name)
+        if most_bytes is not None and found.st_size > most_bytes:
+            raise _too_large(name, most_bytes)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_regular(
+    path: str | os.PathLike[str],
+    most_bytes: int,
+    *,
+    within: str | os.PathLike[str] | None = None,
+    shell_pipes: bool = False,
+) -> bytes:
+    """All of a file, which is no longer than this even if it grows meanwhile."""
+    with open_regular(path, within=within, most_bytes=most_bytes, shell_pipes=shell_pipes) as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise _too_large(shown_path(os.fspath(path)), most_bytes)
+    return content
+
+
+def _inside(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> str:
+    """Where the path really leads, which must be below the folder."""
+    target, root = os.path.realpath(path), os.path.realpath(folder)
+    if not Path(target).is_relative_to(root):
+        raise InputError(
+            f"{shown_path(os.fspath(path))} leads out of {shown_path(os.fspath(folder))}: put the file itself there"
+        )
+    return target
+
+
+def _opened(target: str, name: str, flags: int) -> int:
+    try:
+        return os.open(target, flags)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket
+            raise _not_regular(name) from error
+        raise
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"{name!r} is not a file name ({error})") from error
+
+
+def _not_regular(name: str) -> InputError:
+    return InputError(f"{name} is not a file but a pipe or a device; write what comes out of it to a file")
+
+
+def _too_large(name: str, most_bytes: int) -> InputError:
+    most = f"{most_bytes >> 20:,} MiB" if most_bytes >= 1 << 20 else f"{most_bytes:,} bytes"
+    return InputError(f"{name} is larger than {most}, more than such a file ever is; split it, or name another")
