@@ -29,7 +29,7 @@ class Reading:
     model: str
     evidence: TokenLogprobs
 
-    @property
+    @cached_property
     def surprisals_bits(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.asarray(nats_to_bits(0.0 - self.evidence.logprobs), dtype=np.float64)
 
@@ -59,13 +59,15 @@ class Reading:
     def characters(self) -> list[tuple[str, slice]]:
         """The text in pieces of whole characters, each with its tokens; mostly one, several for one emoji, say."""
         groups: list[tuple[str, slice]] = []
-        pending, start = b"", 0
+        pieces: list[bytes] = []
+        unfinished, start = b"", 0
         for i, (token, known) in enumerate(zip(self.evidence.tokens, self._token_bytes(), strict=True)):
-            pending += known if known is not None else token.encode("utf-8", errors="replace")
-            if i + 1 < len(self.evidence) and _breaks_off(pending):
+            pieces.append(known if known is not None else token.encode("utf-8", errors="replace"))
+            unfinished = _unfinished_character(unfinished + pieces[-1])
+            if unfinished and i + 1 < len(self.evidence):
                 continue
-            groups.append((pending.decode("utf-8", errors="replace"), slice(start, i + 1)))
-            pending, start = b"", i + 1
+            groups.append((b"".join(pieces).decode("utf-8", errors="replace"), slice(start, i + 1)))
+            pieces, unfinished, start = [], b"", i + 1
         return groups
 
     def _token_bytes(self) -> Sequence[bytes | None]:
@@ -150,13 +152,14 @@ def read_answer(
     return Reading(answer.text, model.name, answer.logprobs)
 
 
-def _breaks_off(text: bytes) -> bool:
-    """Whether bytes end within a character that the next ones may complete; bytes that are no UTF-8 do not."""
+def _unfinished_character(text: bytes) -> bytes:
+    """The bytes at the end of a text that later ones may complete to a character; none in what is not UTF-8."""
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data"
-    return False
+        if error.reason == "unexpected end of data":
+            return text[error.start :]
+    return b""
 
 
 def _finite(value: float | None) -> float | None:

@@ -120,25 +120,28 @@ class NgramModel(Model):
         if len(edges) > 1:
             edges[-1] = len(text)  # white space at the end belongs to the last token, since none follows
         spelled = [text[start:end] for start, end in zip(edges[first:], edges[first + 1 :], strict=False)]
-        known = self._expectations(tokens, first) if top or entropies else []
+        best: list[list[tuple[str, float]]] = []
+        entropies_nats: list[float] = []
+        for probs in self._expectations(tokens, first) if top or entropies else ():
+            best.append(self._best(probs, top))
+            entropies_nats.append(_entropy_nats(probs))
         return TokenLogprobs(
             tokens=tuple(piece.decode("utf-8", errors="replace") for piece in spelled),
             logprobs=tokens.log10_probs[first:] * NATS_PER_LOG10,
             token_bytes=tuple(spelled),
-            top=TopAlternatives.from_rows([self._best(one, top) for one in known]) if top else None,
-            entropies_nats=np.array([_entropy_nats(one) for one in known]) if entropies else None,
+            top=TopAlternatives.from_rows(best) if top else None,
+            entropies_nats=np.array(entropies_nats) if entropies else None,
             prefix_chars=len(text[min(edges[first], boundary) : boundary].decode("utf-8", errors="ignore")),
         )
 
-    def _expectations(self, tokens: Tokens, first: int) -> list[NDArray[np.float64]]:
-        """For each token from `first` on, the probabilities of all words in its place."""
+    def _expectations(self, tokens: Tokens, first: int) -> Iterator[NDArray[np.float64]]:
+        """For each token from `first` on, the probabilities of all words in its place; one at a time, since those of
+        a whole text would be as many numbers as tokens times words."""
         history = self.table.order - 1
-        rows = []
         for place in tokens.places[first:].tolist():
             before = tokens.laid[max(place - history, 0) : place].tolist()
             last_end = max((i for i, word in enumerate(before) if word == END_ID), default=-1)
-            rows.append(self.table.distribution(before[last_end + 1 :]))
-        return rows
+            yield self.table.distribution(before[last_end + 1 :])
 
     def _best(self, probs: NDArray[np.float64], count: int) -> list[tuple[str, float]]:
         ranked = np.argsort(-probs, kind="stable")[:count].tolist()
