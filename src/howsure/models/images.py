@@ -125,7 +125,7 @@ def _no_warnings() -> Iterator[None]:
 def _content(place: str, *, fresh: bool = True) -> bytes:
     path = shown_path(place)
     try:
-        with local(place, fresh=fresh).open("rb") as file:
+        with local(place, fresh=fresh, most_bytes=MOST_BYTES).open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):

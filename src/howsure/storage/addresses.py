@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 import unicodedata
+from urllib.parse import unquote
 
 from howsure.errors import InputError
 
@@ -23,6 +24,9 @@ BUCKETS = frozenset({"s3", "s3a", "gs", "gcs"})
 LONGEST_SHOWN = 300
 GLOB_SIGNS = re.compile(r"[*?\[]")
 SHORTEST_SECRET = 8
+MOST_DECODINGS = 4
+"""A path that is percent-encoded more often than this has something to hide."""
+
 _IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>«»]+")
 
 
@@ -55,7 +59,7 @@ def checked(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
 
 def _refuse_unusable(address: str) -> None:
     kind, _, rest = address.partition("://")
-    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in rest):
+    if _has_controls(rest):
         raise InputError(f"{shown(address)!r} holds line breaks or other control signs, or is no text: write it anew")
     if "::" in rest:
         raise InputError(f"{shown(address)} joins several addresses: name one, without ::")
@@ -125,13 +129,40 @@ def find_below(written: str, root: str) -> str:
     there, nor to this machine's files."""
     base = root.rstrip("/") + "/"
     rest = written.removeprefix(base) if is_address(written) else written
+    decodes = kind_of(root) not in BUCKETS  # whose keys are taken as they are spelled
+    rest, query = _parted(rest) if decodes else (rest, "")
     path = posixpath.normpath(rest)
-    if is_address(rest) or path.startswith(("/", "../")) or path in ("..", ".") or "\0" in path:
+    outside = is_address(rest) or path.startswith(("/", "../")) or path in ("..", ".") or "\0" in path
+    if outside or (decodes and _may_lead_out(path)):
         raise InputError(
             f"the path {written[:LONGEST_SHOWN]!r} leads out of {shown(root)}, which it may not (--image-root names "
             "the folder that paths begin at)"
         )
-    return base + path
+    return base + path + query
+
+
+def _parted(path: str) -> tuple[str, str]:
+    """The path, and the query or fragment behind it."""
+    end = re.search(r"[?#]|$", path)
+    return (path[: end.start()], path[end.start() :]) if end else (path, "")
+
+
+def _may_lead_out(path: str) -> bool:
+    """Whether some server or library takes a path for one that goes up: `%2e%2e/`, `%252e.%2f`, `..%5c`, `..;x/`."""
+    for _ in range(MOST_DECODINGS):
+        try:
+            decoded = unquote(path, errors="strict")
+        except UnicodeDecodeError:  # which lenient decoders read as dots and slashes: %c0%ae
+            return True
+        if decoded == path:
+            parts = [part.partition(";")[0] for part in path.replace("\\", "/").split("/")]
+            return not parts[0] or not {".", ".."}.isdisjoint(parts) or _has_controls(path)
+        path = decoded
+    return True
+
+
+def _has_controls(text: str) -> bool:
+    return any(unicodedata.category(sign) in ("Cc", "Cs") for sign in text)
 
 
 def joined(address: str, name: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,12 @@ from howsure.storage.stores import filesystem, full_address, store_errors
 CHUNK_BYTES, AT_ONCE = 4 << 20, 8
 MOST_BYTES = 64 << 30
 """Of one file that is fetched; larger ones are no data file but a mistake."""
+
+MOST_UNSTATED_BYTES = 256 << 20
+"""Of a file whose size the server does not state: its answer may have no end."""
+
+PATIENCE_SECONDS, SLOWEST_BYTES_PER_S = 60, 1024
+"""A file that comes more slowly than this, once it had some time to begin, is given up."""
 
 _VERSIONS = ("ETag", "etag", "generation", "LastModified", "mtime", "created")
 
@@ -39,12 +46,25 @@ def version_of(address: str) -> Version | None:
 
 def read_bytes(address: str, most_bytes: int = MOST_BYTES) -> bytes:
     """All of a file, or an InputError that says why not."""
+    return b"".join(_pieces(address, most_bytes, most_bytes + 1))
+
+
+def _pieces(address: str, most_bytes: int, piece_bytes: int) -> Generator[bytes]:
+    """A file from beginning to end. A server that states no size may send for ever, or a byte a minute."""
     store = filesystem(address)
     with store_errors(address), store.open(address, "rb", cache_type="none") as file:
-        content = file.read(most_bytes + 1)
-        check_size(address, len(content), most_bytes)
-        _check_whole(address, len(content), getattr(file, "size", None))
-    return bytes(content)
+        size, count, begun = getattr(file, "size", None), 0, time.monotonic()
+        remedy = "split it, or make it smaller"
+        if size is None:
+            most_bytes, remedy = min(most_bytes, MOST_UNSTATED_BYTES), "download it, and name the file"
+        check_size(address, size or 0, most_bytes, remedy)
+        while piece := bytes(file.read(piece_bytes)):
+            count += len(piece)
+            check_size(address, count, most_bytes, remedy)
+            if time.monotonic() - begun > PATIENCE_SECONDS + count / SLOWEST_BYTES_PER_S:
+                raise InputError(f"{shown(address)} comes too slowly ({count:,} bytes until now); try again later")
+            yield piece
+        _check_whole(address, count, size)
 
 
 @contextlib.contextmanager
@@ -110,14 +130,9 @@ def is_folder(address: str) -> bool:
 
 def download(address: str, target: Path, most_bytes: int = MOST_BYTES) -> None:
     """Fetch a file piece by piece; `target` is there whole or not at all."""
-    store = filesystem(address)
-    with _new_file(target) as scratch, store_errors(address), store.open(address, "rb", cache_type="none") as file:
-        count = 0
-        while chunk := file.read(CHUNK_BYTES):
-            count += len(chunk)
-            check_size(address, count, most_bytes)
-            _write(scratch, chunk, target)
-        _check_whole(address, count, getattr(file, "size", None))
+    with _new_file(target) as scratch, contextlib.closing(_pieces(address, most_bytes, CHUNK_BYTES)) as pieces:
+        for piece in pieces:
+            _write(scratch, piece, target)
 
 
 @contextlib.contextmanager
@@ -157,7 +172,7 @@ def _no_copy(target: Path) -> Iterator[None]:
         ) from error
 
 
-def check_size(address: str, count: int, most_bytes: int, remedy: str = "split it") -> None:
+def check_size(address: str, count: int, most_bytes: int, remedy: str) -> None:
     """Refuse what is too large to be what it should be."""
     if count > most_bytes:
         raise InputError(f"{shown(address)} is larger than {most_bytes:,} bytes; {remedy}")

@@ -61,13 +61,13 @@ class Copy(type(Path())):  # type: ignore[misc]
         return map(Copy, Path(self.__fspath__()).rglob(pattern, **how))
 
 
-def local(place: str | os.PathLike[str], *, fresh: bool = True) -> Path:
+def local(place: str | os.PathLike[str], *, fresh: bool = True, most_bytes: int | None = None) -> Path:
     """Where a place is opened: a path as it is, a file at an address as its copy.
 
     It is fetched once a process, and again where the store has another version of it by now. Without `fresh`, that is
-    not asked: for those who check what they get.
+    not asked: for those who check what they get. A file at an address that is larger than `most_bytes` is not fetched.
     """
-    from howsure.storage.reading import download, version_of
+    from howsure.storage.reading import MOST_BYTES, download, version_of
 
     given = checked(place)
     if not is_address(given):
@@ -78,7 +78,7 @@ def local(place: str | os.PathLike[str], *, fresh: bool = True) -> Path:
     if fresh or not target.is_file():
         version = version_of(address)
         if version is None or version != _versions.get(os.fspath(target)) or not target.is_file():
-            download(address, target)
+            download(address, target, most_bytes or MOST_BYTES)
             _versions[os.fspath(target)] = version
     return target
 

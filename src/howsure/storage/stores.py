@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from howsure.errors import HowsureError, InputError, MissingExtra, StorageError
-from howsure.storage.addresses import checked, kind_of, shown, without_secrets
+from howsure.storage.addresses import WEB, checked, kind_of, shown, without_secrets
 
 CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 10, 60, 3
 """How long a store may take to be reached and to say something, and how often it is asked when it fails."""
@@ -31,6 +31,10 @@ def filesystem(address: str) -> Any:
         raise MissingExtra(f"{shown(address)}", "store", "fsspec") from error
     kind = kind_of(str(checked(address)))
     try:
+        if kind in WEB:
+            from howsure.storage.web import Web
+
+            return Web(use_listings_cache=False)
         return fsspec.filesystem(kind, **_options(kind, fsspec.config.conf))
     except ImportError as error:
         extra = _EXTRAS.get(kind, "store")
@@ -61,6 +65,8 @@ def store_errors(address: str, doing: str = "read") -> Iterator[None]:
     except HowsureError:
         raise
     except Exception as error:
+        if isinstance(error.__cause__, HowsureError):  # a refusal of ours that the store's library took for its own
+            raise error.__cause__ from None
         if not _is_the_stores(error):
             raise
         sentence = f"{shown(address)} cannot be {doing}: {why(error, address)}"
