@@ -8,6 +8,7 @@ import errno
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -93,16 +94,36 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[s
     Without columns, the rows are gone through twice.
     """
     names = list(columns or dict.fromkeys(name for row in rows for name in row))
+    write_atomic(path, csv_lines([dict(zip(names, names, strict=True))], names) + csv_lines(rows, names))
+
+
+def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> bytes:
+    """Lines of a table without its header; every CSV of howsure is made here."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, names, extrasaction="ignore", restval="", lineterminator="\n")
-    writer.writeheader()
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", restval="", lineterminator="\n")
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    write_atomic(path, text.getvalue().encode("utf-8", errors="backslashreplace"))
+    return text.getvalue().encode("utf-8", errors="backslashreplace")
+
+
+_FORMULA = re.compile(r"'*(?:[\t\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""How a cell begins that a spreadsheet takes for a formula (OWASP, CSV injection; the last four are full-width signs),
+or one that `as_text` wrote, so that `from_text` takes off no apostrophe of somebody else's."""
 
 
 def _cell(value: Any) -> Any:
-    """A carriage return would end the line: Python's csv quotes only what its own lines end with."""
-    return value.replace("\r", "\\r") if isinstance(value, str) else value
+    """Numbers stay numbers; a text never begins like a formula, nor ends the line by a carriage return: Python's csv
+    quotes only what its own lines end with."""
+    return as_text(value.replace("\r", "\\r")) if isinstance(value, str) else value
+
+
+def as_text(cell: str) -> str:
+    """With an apostrophe before what a spreadsheet would work out."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def from_text(cell: str) -> str:
+    """The text that `as_text` made this cell of."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell, 1) else cell
 
 
 def sync_folder(folder: Path) -> None:

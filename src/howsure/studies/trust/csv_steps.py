@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.runs.files import from_text
 from howsure.storage import local, shown_path
 from howsure.studies.trust.csv_lines import (
     BAD_QUOTES,
@@ -201,7 +202,7 @@ class _Table:
         place = self.header.places["episode"]
         labels = [fields[place] for fields in rows.fields]
         told = (label for row, label in enumerate(labels) if row not in rows.faults) if rows.faults else labels
-        known = {label: label.strip() or NAMELESS for label in told}
+        known = {label: from_text(label).strip() or NAMELESS for label in told}
         places = {label: self.episodes.setdefault(name, len(self.episodes)) for label, name in known.items()}
         codes = [places.get(label, 0) for label in labels]
         for row in sorted(rows.faults):

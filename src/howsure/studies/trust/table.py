@@ -6,15 +6,13 @@ before them that are not shared by all kinds of evidence are those of the kind t
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from howsure.measures import trust
 from howsure.runs import Sample
-from howsure.runs.files import storage_errors, write_atomic
+from howsure.runs.files import csv_lines, storage_errors, write_atomic
 from howsure.studies.trust.prompts import CONDITIONS, Condition
 
 STEPS = "steps.csv"
@@ -106,21 +104,15 @@ class StepTable:
         self.path = folder / STEPS
         self._evidence = evidence
         self._columns = columns(evidence)
-        head = self._lines([dict(zip(self._columns, self._columns, strict=True))])
-        write_atomic(self.path, head + self._lines([row(sample, evidence) for sample in kept]))
+        head = csv_lines([dict(zip(self._columns, self._columns, strict=True))], self._columns)
+        write_atomic(self.path, head + csv_lines([row(sample, evidence) for sample in kept], self._columns))
         with storage_errors(self.path):
             self._file = self.path.open("ab", buffering=0)
 
     def append(self, sample: Sample) -> None:
         # samples.jsonl is what a power cut must not harm; this table is written anew from it when a run is taken up.
         with storage_errors(self.path):
-            self._file.write(self._lines([row(sample, self._evidence)]))
+            self._file.write(csv_lines([row(sample, self._evidence)], self._columns))
 
     def close(self) -> None:
         self._file.close()
-
-    def _lines(self, rows: Sequence[dict[str, Any]]) -> bytes:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self._columns, extrasaction="ignore", restval="", lineterminator="\n")
-        writer.writerows(rows)
-        return text.getvalue().replace("\r", "\\r").encode("utf-8", errors="backslashreplace")
