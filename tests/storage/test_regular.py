@@ -67,3 +67,16 @@ def test_what_the_system_says_stays_what_it_is(tmp_path: Path) -> None:
         open_regular(tmp_path)
     with pytest.raises(InputError, match="not a file name"):
         open_regular("a\0b")
+
+
+def test_a_link_in_the_folder_itself_and_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "secret").write_bytes(b"xyz")
+    (tmp_path / "run" / "real").write_bytes(b"xyz")
+    (tmp_path / "run" / "near").symlink_to("real")
+    (tmp_path / "run" / "far").symlink_to("../secret")
+    assert read_regular(tmp_path / "run" / "near", 3, within=tmp_path / "run") == b"xyz"
+    with pytest.raises(InputError, match="leads out of"):
+        open_regular(tmp_path / "run" / "far", within=tmp_path / "run")
+    with pytest.raises(InputError, match=r"larger than 2 bytes.*; restore it$"):
+        open_regular(tmp_path / "run" / "real", within=tmp_path / "run", most_bytes=2, remedy="restore it")

@@ -27,12 +27,14 @@ def open_regular(
     within: str | os.PathLike[str] | None = None,
     most_bytes: int | None = None,
     shell_pipes: bool = False,
+    remedy: str = "split it, or name another",
 ) -> BinaryIO:
     """The file, opened for reading; never waits.
 
     within       a folder that the file must lie in, wherever links lead
     most_bytes   a larger file is refused before anything of it is read
     shell_pipes  take a pipe that the shell opened for the command line
+    remedy       what to do about a file that is too large
 
     An InputError says what it is where it is no regular file; OSError is raised as it comes (it is not there, it may
     not be read).
@@ -51,7 +53,7 @@ def open_regular(
         if not stat.S_ISREG(found.st_mode):
             raise _not_regular(name)
         if most_bytes is not None and found.st_size > most_bytes:
-            raise _too_large(name, most_bytes)
+            raise _too_large(name, most_bytes, remedy)
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)
@@ -64,17 +66,21 @@ def read_regular(
     *,
     within: str | os.PathLike[str] | None = None,
     shell_pipes: bool = False,
+    remedy: str = "split it, or name another",
 ) -> bytes:
     """All of a file, which is no longer than this even if it grows meanwhile."""
-    with open_regular(path, within=within, most_bytes=most_bytes, shell_pipes=shell_pipes) as file:
+    with open_regular(path, within=within, most_bytes=most_bytes, shell_pipes=shell_pipes, remedy=remedy) as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
-        raise _too_large(shown_path(os.fspath(path)), most_bytes)
+        raise _too_large(shown_path(os.fspath(path)), most_bytes, remedy)
     return content
 
 
 def _inside(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> str:
     """Where the path really leads, which must be below the folder."""
+    here = os.fspath(path)
+    if os.path.dirname(here) == os.fspath(folder) and not os.path.islink(here):
+        return here  # as almost always, and many times quicker
     target, root = os.path.realpath(path), os.path.realpath(folder)
     if not Path(target).is_relative_to(root):
         raise InputError(
@@ -98,6 +104,6 @@ def _not_regular(name: str) -> InputError:
     return InputError(f"{name} is not a file but a pipe or a device; write what comes out of it to a file")
 
 
-def _too_large(name: str, most_bytes: int) -> InputError:
+def _too_large(name: str, most_bytes: int, remedy: str) -> InputError:
     most = f"{most_bytes >> 20:,} MiB" if most_bytes >= 1 << 20 else f"{most_bytes:,} bytes"
-    return InputError(f"{name} is larger than {most}, more than such a file ever is; split it, or name another")
+    return InputError(f"{name} is larger than {most}, more than such a file ever is; {remedy}")
