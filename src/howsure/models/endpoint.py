@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
-from howsure.errors import InputError, ModelError
+from howsure.errors import InputError, ModelError, ServerError
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -125,10 +125,11 @@ def _spellings(secrets: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(way(secret) for secret in secrets if secret for way in ways))
 
 
-def bounded(limit_bytes: int) -> Callable[[Any], Coroutine[Any, Any, None]]:
+def bounded(endpoint: Endpoint, limit_bytes: int) -> Callable[[Any], Coroutine[Any, Any, None]]:
     """A response hook of the HTTP client that stops reading a body beyond the limit, and takes it as UTF-8.
 
-    The answer must come uncompressed, as was asked, since a small compressed body can hide an enormous one.
+    The answer must come uncompressed, as was asked, since a small compressed body can hide an enormous one. A redirect
+    ends the work: prompts, images and the key are for the server that was named.
     """
     import httpx2
 
@@ -148,12 +149,28 @@ def bounded(limit_bytes: int) -> Callable[[Any], Coroutine[Any, Any, None]]:
             await self._stream.aclose()
 
     async def hook(response: Any) -> None:
+        if response.has_redirect_location:
+            raise ServerError(
+                f"the server at {endpoint.shown} redirects to {endpoint.tidy(_target(response))}, where nothing was "
+                "sent; if that is the server that you mean, name it as --base-url"
+            )
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise BodyRefused("the answer is compressed, though an uncompressed one was asked for")
         response.encoding = "utf-8"  # whatever the server claims: some encodings that Python knows are no texts
         response.stream = BoundedStream(response.stream)
 
     return hook
+
+
+def _target(response: Any) -> str:
+    """Where a redirect leads, without what may be secret in it."""
+    import httpx2
+
+    try:
+        target = response.request.url.join(response.headers["location"])
+        return str(target.copy_with(query=None, fragment=None, userinfo=b""))
+    except (ValueError, httpx2.InvalidURL):
+        return "what is not an address"
 
 
 @contextlib.contextmanager

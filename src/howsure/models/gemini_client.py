@@ -136,7 +136,7 @@ class GeminiClient(ServerClient):
             verify=trust,
             params=self.endpoint.query,
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_S),
-            event_hooks={"request": [self._limit_time], "response": [bounded(self.max_answer_bytes)]},
+            event_hooks={"request": [self._limit_time], "response": [bounded(self.endpoint, self.max_answer_bytes)]},
         )
         options = types.HttpOptions(
             base_url=None if self.endpoint.is_google else self.endpoint.url,

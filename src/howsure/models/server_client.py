@@ -79,8 +79,12 @@ class ServerClient:
 
         # Retries are ours, so that they are counted, and so that a broken body is retried too.
         timeout = openai.Timeout(self.timeout_s, connect=min(self.timeout_s, MAX_CONNECT_S))
-        hooks = {"response": [bounded(self.max_answer_bytes)]}
-        http_client = openai.DefaultAsyncHttpxClient(timeout=timeout, event_hooks=hooks, verify=trusted_certificates())
+        http_client = openai.DefaultAsyncHttpxClient(
+            timeout=timeout,
+            event_hooks={"response": [bounded(self.endpoint, self.max_answer_bytes)]},
+            verify=trusted_certificates(),
+            follow_redirects=False,
+        )
         with quiet_log(self.endpoint):
             async with openai.AsyncOpenAI(
                 api_key=key,
