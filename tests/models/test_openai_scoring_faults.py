@@ -286,7 +286,7 @@ def test_a_key_that_a_server_echoes_is_cut_out(
     shown = changed(BLUE, lambda c: rows(c)[3]["4"].update(decoded_token=key))
     serve(misbehaving, "prompt_logprobs", blue=shown, red=error(400, f"no {key}"))
     found = model.try_score([ITEM, ScoreItem("The sky is", (" red",))])
-    assert [one.reason for one in found] == ["not_aligned", "server_failed"]
+    assert [one.reason for one in found] == ["key_in_answer", "server_failed"]
     assert key not in repr(found) + repr(vars(model))
     assert all(request.headers["authorization"] == f"Bearer {key}" for request in misbehaving.requests)
 

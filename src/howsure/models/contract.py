@@ -60,8 +60,8 @@ Conversation = str | Sequence[Message | Mapping[str, Any]]
 class Answer(msgspec.Struct, frozen=True):
     """What came back for one conversation: text with its evidence, or the reason why there is none.
 
-    Exactly one of `text` and `failure` is None. `logprobs` is None where the source gave none, and
-    `logprobs_missing` then says why.
+    Exactly one of `text` and `failure` is None. `logprobs` is None where the source gave none that can be used, and
+    `logprobs_missing` then says why. `not_aligned`: there were some, for tokens that do not spell the text.
     """
 
     text: str | None
@@ -70,6 +70,7 @@ class Answer(msgspec.Struct, frozen=True):
     finish_reason: str | None = None
     failure: str | None = None
     retries: int = 0
+    not_aligned: bool = False
 
 
 NOT_ASKED = "not asked for"

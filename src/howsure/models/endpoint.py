@@ -25,6 +25,9 @@ OPENAI_URL = "https://api.openai.com/v1"
 MAX_WORDS_CHARS = 300
 """How much of a server's own words goes into a message."""
 
+LEAST_SECRET_CHARS = 12
+"""Shorter ones may be a word (`EMPTY`, `ollama`, a user's name), and a model's answer may well hold that."""
+
 _NO_KEY = "no-key"
 _HIDDEN = "***"
 _SHOWN_QUERY = frozenset({"api-version"})
@@ -102,12 +105,23 @@ class Endpoint:
             raise ModelError(f"{KEY_VARIABLE} holds characters that no key has; copy the key again")
         return key or _NO_KEY
 
+    def keys(self) -> list[str]:
+        """The keys that the environment holds by now."""
+        return [os.environ.get(KEY_VARIABLE, "").strip()]
+
+    def known_secrets(self) -> list[str]:
+        """Every spelling of a key or credential, the longest first."""
+        return sorted({*self.secrets, *_spellings(self.keys())}, key=len, reverse=True)
+
     def scrub(self, text: str) -> str:
         """The text without the secrets, as far as they are known."""
-        key = os.environ.get(KEY_VARIABLE, "").strip()
-        for secret in sorted({*self.secrets, *_spellings([key])}, key=len, reverse=True):
+        for secret in self.known_secrets():
             text = text.replace(secret, _HIDDEN)
         return text
+
+    def gives_away(self, text: str) -> bool:
+        """Whether a model's words hold a secret: one that is long enough not to stand there by chance."""
+        return any(len(secret) >= LEAST_SECRET_CHARS and secret in text for secret in self.known_secrets())
 
     def tidy(self, text: str) -> str:
         """A server's words as part of one sentence: scrubbed, on one line, short, and fit for any file."""

@@ -183,7 +183,7 @@ class GeminiModel(Model):
         finish = self._finish(reply)
         if text is None:
             return Answer(None, failure=self._no_text(reply, finish), finish_reason=finish, retries=retries)
-        return Answer(text, *self._evidence(reply, text, wish), finish, retries=retries)
+        return self._client.kept(Answer(text, *self._evidence(reply, text, wish), finish, retries=retries))
 
     def _finish(self, reply: _Reply) -> str | None:
         said = reply.candidates[0].finish_reason if reply.candidates else None

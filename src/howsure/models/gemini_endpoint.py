@@ -11,7 +11,7 @@ import ipaddress
 import os
 import re
 from dataclasses import dataclass
-from urllib.parse import quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 from howsure.errors import ModelError
 from howsure.models.endpoint import Endpoint
@@ -27,6 +27,8 @@ _NO_KEY = "no-key"
 _HIDDEN = "***"
 _GOOGLE_SECRET = re.compile(r"\b(?:ya29\.|AIza|AQ\.)[\w.\-]{10,}")
 """What keys and access tokens of Google's look like: the SDK holds some that no variable does."""
+
+_ACCESS_TOKEN = re.compile(r"\bya29\.[\w.\-]{20,}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,12 +89,15 @@ class GeminiEndpoint(Endpoint):
             "GOOGLE_CLOUD_LOCATION"
         )
 
+    def keys(self) -> list[str]:
+        return [key for name in KEY_VARIABLES if (key := _variable(name))]
+
     def scrub(self, text: str) -> str:
         """The text without the secrets, as far as they are known."""
-        keys = [key for name in KEY_VARIABLES if (key := _variable(name))]
-        for secret in sorted({*self.secrets, *keys, *map(quote_plus, keys)}, key=len, reverse=True):
-            text = text.replace(secret, _HIDDEN)
-        return _GOOGLE_SECRET.sub(_HIDDEN, text)
+        return _GOOGLE_SECRET.sub(_HIDDEN, super().scrub(text))
+
+    def gives_away(self, text: str) -> bool:
+        return super().gives_away(text) or _ACCESS_TOKEN.search(text) is not None
 
 
 def _variable(name: str) -> str:

@@ -263,7 +263,8 @@ class OpenAIServer(Model):
             said = self._endpoint.tidy(server_words(choice.message.refusal))
             reason = f"no text: finish_reason={finish}" + (f", refusal: {said}" if said else "")
             return Answer(None, failure=reason, finish_reason=finish, retries=retries)
-        return Answer(text, *self._evidence(choice.logprobs, text, wish), finish, retries=retries)
+        answer = Answer(text, *self._evidence(choice.logprobs, text, wish), finish, retries=retries)
+        return self._client.kept(answer)
 
     def _evidence(self, logprobs: Any, text: str, wish: _Wish) -> tuple[TokenLogprobs | None, str | None]:
         if not wish.wants_logprobs:

@@ -22,6 +22,7 @@ from howsure.errors import MissingCapability, ModelError, ServerError
 from howsure.models.contract import Answer, Counters
 from howsure.models.endpoint import BodyRefused, Endpoint, bounded, check, quiet_log, server_words
 from howsure.models.retries import Fault, RetryPolicy, asked_wait_s, status_passes
+from howsure.models.token_places import spells
 
 MAX_CONNECT_S = 10.0
 
@@ -178,10 +179,40 @@ class ServerClient:
         if fault.status == 429 and not fault.passes:
             raise ServerError(f"the account behind OPENAI_API_KEY has no quota left at {where} ({why})")
 
+    def kept(self, answer: Answer) -> Answer:
+        """The answer as it may be kept: not with the tokens of another text, and not at all with a key in it.
+
+        A key is not cut out: what is left would be a text that no model wrote, beside tokens that still spell the key.
+        """
+        evidence = answer.logprobs
+        if self.endpoint.gives_away(_everything(answer)):
+            failure = (
+                f"the server at {self.endpoint.shown} sent back the key that it was sent, or a credential, so nothing "
+                "of its answer is kept"
+            )
+            return Answer(None, failure=failure, finish_reason=answer.finish_reason, retries=answer.retries)
+        if evidence is None or spells(answer.text or "", evidence):
+            return answer
+        begin = self.endpoint.tidy(" ".join(map(repr, evidence.tokens[:6])))
+        missing = f"the tokens that {self.endpoint.shown} gave do not spell its answer; they begin {begin}"
+        return msgspec.structs.replace(answer, logprobs=None, logprobs_missing=missing, not_aligned=True)
+
     def unreadable(self, body: Any, error: Exception) -> str:
         """Why a body cannot be read: what it says itself went wrong, else where it is of another shape."""
         said = server_words(body.get("error")) if isinstance(body, dict) else ""
         return self.endpoint.tidy(said or str(error))
+
+
+def _everything(answer: Answer) -> str:
+    """All that a server wrote into an answer: its text, and its tokens however they are spelled."""
+    evidence = answer.logprobs
+    if evidence is None:
+        return answer.text or ""
+    parts = [answer.text or "", evidence.text, "".join(evidence.tokens)]
+    if evidence.top is not None:
+        known = evidence.top.token_bytes or ()
+        parts += [*evidence.top.tokens, *(one.decode(errors="replace") for one in known if one is not None)]
+    return "\n".join(parts)
 
 
 def tokens_used(usage: Any, name: str = "total_tokens") -> int:

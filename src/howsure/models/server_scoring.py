@@ -149,9 +149,12 @@ class ServerScorer:
             bodies.append(reply.body)
         try:
             readings = way.protocol.read(bodies, top)
-            "".join(token for tokens in readings for token in tokens.all_texts()).encode()
+            everything = "\n".join(token for tokens in readings for token in tokens.all_texts())
+            everything.encode()
         except (msgspec.ValidationError, EvidenceError, UnicodeEncodeError) as error:
             return Failure("bad_logprobs", f"{self.url} gave {self.client.unreadable(bodies[-1], error)}")
+        if self.client.endpoint.gives_away(everything):
+            return Failure("key_in_answer", f"{self.url} sent back the key that it was sent, or a credential")
         return await self._laid(client, way, pair, readings)
 
     async def _laid(self, client: Any, way: Way, pair: Pair, readings: Sequence[PromptTokens]) -> Laid | Failure:

@@ -9,6 +9,7 @@ one way to do it, and is not located where there is none or more than one.
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -18,6 +19,13 @@ from howsure.models.server_alignment import Aligned, align
 
 _SPECIAL = re.compile(r"<[^<>]*>|\[[A-Z]+\]|")
 """A token that ends an answer and is no part of it: `<|im_end|>`, `</s>`, `[EOS]`, or nothing."""
+
+_MARK = re.compile(r"(?:<[^<>]*>|\[[^\[\]]*\]|◁[^◁▷]*▷|```\w*)\Z")
+"""What reasoning ends in, in one token or several (`</think>`, `<|message|>`, `[/THINK]`, `◁/think▷`); or a fence."""
+
+MAX_MARK_CHARS = 64
+MAX_ENDING = 4
+"""How many tokens behind an answer may say no more than that it ends."""
 
 
 class TokenPlaces(NamedTuple):
@@ -48,6 +56,36 @@ def lay_tokens(text: str, evidence: TokenLogprobs) -> TokenPlaces | None:
     """The places of an answer's tokens in its text; None where they do not spell it."""
     pieces = [utf8(token) if known is None else known for token, known in _tokens(evidence)]
     return _by_bytes(utf8(text), pieces) or _by_spelling(text, evidence)
+
+
+def spells(text: str, evidence: TokenLogprobs) -> bool:
+    """Whether these can be the tokens of this text; where they cannot, they are some other text's.
+
+    White space around the text, a fence around its JSON, tokens that end an answer, half a character at its end, and
+    reasoning that ends in a mark (`</think>`, `<|message|>`) may be missing from the text.
+    """
+    pieces = [utf8(token) if known is None else known for token, known in _tokens(evidence)]
+    joined, core = b"".join(pieces), _comparable(text)
+    for piece in [b"", *pieces[: -MAX_ENDING - 1 : -1]]:
+        if not _SPECIAL.fullmatch(piece.decode(errors="replace")):
+            break
+        joined = joined[: len(joined) - len(piece)]
+        said = _comparable(joined.decode(errors="replace"))
+        for whole in (said, said.removesuffix("```").rstrip()):
+            if whole.endswith(core) and _says_nothing(whole[: len(whole) - len(core)]):
+                return True
+    return _by_spelling(text, evidence) is not None
+
+
+def _comparable(text: str) -> str:
+    """A text without white space around it; how many U+FFFD stand for broken characters differs between servers."""
+    return re.sub("\ufffd+", "\ufffd", text).strip(f"\ufffd{string.whitespace}").strip()
+
+
+def _says_nothing(before: str) -> bool:
+    """Whether what stands before an answer is no part of it."""
+    shown = before.rstrip()
+    return not shown or _MARK.search(shown[-MAX_MARK_CHARS:]) is not None
 
 
 def _tokens(evidence: TokenLogprobs) -> list[tuple[str, bytes | None]]:

@@ -15,7 +15,7 @@ from howsure.studies.grounding.answers import compat, parse
 from howsure.studies.grounding.answers.readings import Reading
 from howsure.studies.grounding.frames import FRAMES, Frame, qwen25_seen_size
 from howsure.studies.grounding.items import FRAME, Item, Place, Target
-from howsure.studies.grounding.judging.confidence import coordinate_confidence
+from howsure.studies.grounding.judging.confidence import COORDINATE_KINDS, NOT_ALIGNED, Sureness, coordinate_confidence
 from howsure.studies.grounding.judging.spread import Sampled, sampled_confidence
 from howsure.studies.grounding.prompts import document_prompt, fill
 from howsure.studies.pairs import seed_of
@@ -164,7 +164,10 @@ def _read(model: Model, item: Item, answer: Answer, drawn: Sequence[Answer], how
 def _sureness(answer: Answer, reading: Reading, how: Asking) -> tuple[dict[str, float | None], dict[str, str]]:
     if not how.logprobs:
         return {}, {}
-    found = coordinate_confidence(answer.text or "", answer.logprobs, reading.spans)
+    if answer.not_aligned:
+        found = Sureness.none(COORDINATE_KINDS, NOT_ALIGNED)
+    else:
+        found = coordinate_confidence(answer.text or "", answer.logprobs, reading.spans)
     return dict(found.confidence), dict(found.missing)
 
 

@@ -34,7 +34,7 @@ class ActionReading(msgspec.Struct, frozen=True):
     said                  the first action as it was written
     action                the allowed action that it means
     action_missing        no_answer, no_json, bad_json, too_deep, json_incomplete, no_action, unknown_action
-    evidence_missing      why no figure: as above; no_logprobs, not_located, bad_logprobs, no_alternatives
+    evidence_missing      why no figure: as above; no_logprobs, not_aligned, not_located, bad_logprobs, no_alternatives
     detail                the particulars of a reason, in words
     remark                json_incomplete where the action is whole and the answer around it breaks off
     first, count, tokens  the action's first token, how many there are, and their texts
@@ -166,7 +166,8 @@ def _evidence(
     """The fields about tokens, or the reason why there are none."""
     evidence, text = answer.logprobs, answer.text or ""
     if evidence is None:
-        return {"evidence_missing": "no_logprobs", "detail": answer.logprobs_missing}
+        reason = "not_aligned" if answer.not_aligned else "no_logprobs"
+        return {"evidence_missing": reason, "detail": answer.logprobs_missing}
     places = lay_tokens(text, evidence)
     start = len(utf8(text[: place.start + 1]))
     tokens = (

@@ -16,6 +16,7 @@ COORDINATE_KINDS = ("coordinate_mean", "coordinate_min", "coordinate_joint")
 
 NO_LOGPROBS = "no_logprobs"
 NOT_LOCATED = "not_located"
+NOT_ALIGNED = "not_aligned"
 NO_COORDINATES = "no_coordinates"
 
 
