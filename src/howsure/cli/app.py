@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -32,6 +33,7 @@ from howsure.cli.trajectories import trajectories
 from howsure.cli.trust import app as trust
 from howsure.cli.view import view
 from howsure.errors import PicturesNotKept, ReportNotWritten
+from howsure.report.text import printable
 
 app = typer.Typer(
     name="howsure",
@@ -77,19 +79,31 @@ def main() -> None:
         os.environ[common.DEBUG_VARIABLE] = "1"
     signal.signal(signal.SIGTERM, _interrupt)
     warnings.showwarning = _as_remark(warnings.showwarning)
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Printable())
     # Importing torch and transformers makes a million objects that stay. Looking through them for garbage, again and
     # again while they come and once more at the end, takes a quarter of the time of a short command.
     gc.set_threshold(200_000, 20, 50)
     sys.stdout = output.watched(sys.stdout)
     try:
         app()
-    except (SystemExit, OSError):  # a command always ends in the first
-        if (lost := output.lost()) is None:
+    except (SystemExit, Exception) as error:  # a command always ends in the first
+        if (lost := output.lost()) is not None:
+            common.say(f"error: the output cannot be written ({lost.strerror}); what is in run folders is safe")
+            sys.exit(common.BAD_INPUT)
+        if isinstance(error, SystemExit):
             raise
-        common.say(f"error: the output cannot be written ({lost.strerror}); what is in run folders is safe")
-        sys.exit(common.BAD_INPUT)
+        common.print_traceback()
+        sys.exit(common.SOME_FAILED)
     finally:
         gc.freeze()
+
+
+class _Printable(logging.Formatter):
+    """For what packages log, which may quote anybody."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def _as_remark(usual: Callable[..., None]) -> Callable[..., None]:
@@ -99,7 +113,7 @@ def _as_remark(usual: Callable[..., None]) -> Callable[..., None]:
         if issubclass(category, (ReportNotWritten, PicturesNotKept)):
             common.say(str(message))
         else:
-            usual(message, category, *place, **more)
+            usual(printable(str(message)), category, *place, **more)
 
     return show
 

@@ -11,11 +11,12 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any, ParamSpec, TextIO
 
 import typer
 
 from howsure.errors import HowsureError, InputError
+from howsure.report.text import printable, printable_json
 
 P = ParamSpec("P")
 
@@ -88,9 +89,7 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
             raise typer.Exit(DONE) from None
         except HowsureError as error:
             if os.environ.get(DEBUG_VARIABLE):
-                from howsure.storage import without_secrets
-
-                print(without_secrets(traceback.format_exc()), file=sys.stderr)
+                print_traceback()
             say(f"error: {error}")
             raise typer.Exit(error.exit_code) from None
         finally:
@@ -102,9 +101,24 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
 
 def say(line: str) -> None:
     """A remark to the person at the terminal, apart from the output."""
-    from howsure.report.text import printable
+    print_line(f"howsure: {line}", file=sys.stderr)
 
-    print(f"howsure: {printable(line, one_line=True)}", file=sys.stderr)
+
+def print_line(value: object, file: TextIO | None = None) -> None:
+    """One line, whatever stands in it: names of files hold line breaks and the codes that steer a terminal."""
+    print_text(printable(str(value), one_line=True) + "\n", file)
+
+
+def print_text(text: str, file: TextIO | None = None) -> None:
+    """Lines as they are. Every command prints by these two, or on the consoles of `howsure.report.console`."""
+    print(printable(text), end="", file=file, flush=file is sys.stderr)
+
+
+def print_traceback() -> None:
+    """Where the exception at hand came from."""
+    from howsure.storage import without_secrets
+
+    print_text(without_secrets(traceback.format_exc()) + "\n", sys.stderr)
 
 
 def announcer(quiet: bool) -> Callable[[str], None]:
@@ -143,7 +157,7 @@ def device_of(engine: str, device: str | None, gpus_per_worker: float | None) ->
 def print_json(value: Any) -> None:
     from howsure.runs.files import to_json
 
-    print(to_json(value, indent=2).decode("utf-8"))
+    print(printable_json(to_json(value, indent=2).decode("utf-8")))
 
 
 def print_plan(value: dict[str, Any], as_json: bool) -> int:
@@ -151,7 +165,7 @@ def print_plan(value: dict[str, Any], as_json: bool) -> int:
     if as_json:
         print_json(value)
     else:
-        print("would take: " + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in value.items()))
+        print_line("would take: " + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in value.items()))
     return DONE
 
 

@@ -68,9 +68,9 @@ def export(
 
 def _print(one: Exported, quiet: bool) -> None:
     if quiet:
-        print(one.path)
+        common.print_line(one.path)
         return
-    print(f"{one.path}: {one.rows:,} rows, {one.columns:,} columns, {one.byte_count:,} bytes")
+    common.print_line(f"{one.path}: {one.rows:,} rows, {one.columns:,} columns, {one.byte_count:,} bytes")
     if one.texts:
         place, why = next(iter(one.texts.items()))
         more = f", and {len(one.texts) - 1} more" if len(one.texts) > 1 else ""

@@ -266,7 +266,8 @@ def convert(
         common.print_json(found._asdict())
     elif not quiet:
         left_out = f", {found.skipped} bad ones left out" if found.skipped else ""
-        print(f"{found.written} samples written to {to}{left_out}; their image paths begin at {found.image_root}")
+        written = f"{found.written} samples written to {to}{left_out}"
+        common.print_line(f"{written}; their image paths begin at {found.image_root}")
     return common.DONE
 
 
@@ -309,5 +310,5 @@ def overlay(
         common.print_json([str(path) for path in written])
     elif not quiet:
         for path in written:
-            print(path)
+            common.print_line(path)
     return common.DONE

@@ -30,7 +30,8 @@ def models(as_json: common.AsJson = False, quiet: common.Quiet = False, dry_run:
     if as_json:
         common.print_json(rows)
     elif quiet:
-        print("\n".join(str(row["name"]) for row in rows))
+        for row in rows:
+            common.print_line(row["name"])
     else:
         _print(rows)
     return common.DONE

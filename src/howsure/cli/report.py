@@ -40,7 +40,7 @@ def report(
     if as_json:
         common.print_json({"report": str(path), "runs": [str(folder) for folder in folders]})
     else:
-        print(path)
+        common.print_line(path)
     if open_it:
         import webbrowser
 

@@ -40,7 +40,8 @@ def runs(
     if as_json:
         common.print_json([_row(path, run) for path, run in found])
     elif quiet:
-        print("\n".join(str(path) for path in paths))
+        for path in paths:
+            common.print_line(path)
     elif not found:
         common.say(f"no runs below {folder}")
     else:

@@ -253,11 +253,11 @@ class Conversation:
     def _hear(self, invitation: str) -> str | None:
         """A line; None at the end of the input."""
         if not self._quiet:
-            print(invitation, end="", file=sys.stderr, flush=True)
+            common.print_text(invitation, sys.stderr)
         line = sys.stdin.readline()
         self._ended = not line
         if self._ended and not self._quiet:
-            print(file=sys.stderr)
+            common.print_text("\n", sys.stderr)
         return line.strip() if line else None
 
     def _say(self, words: str) -> None:
@@ -398,7 +398,7 @@ def maps(
     if dry_run:
         return common.print_plan({"items": len(shipped_maps()), "model_calls": 0}, as_json)
     if name is not None:
-        print(map_text(name), end="")
+        common.print_text(map_text(name))
     elif as_json:
         common.print_json(shipped_maps())
     else:

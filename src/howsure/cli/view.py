@@ -71,7 +71,7 @@ def _announce(url: str, folder: Path, found: int, as_json: bool, quiet: bool) ->
     if as_json:
         common.print_json({"url": url, "folder": str(folder), "runs": found})
     else:
-        print(url)
+        common.print_line(url)
     sys.stdout.flush()
     if not quiet:
         common.say(f"showing {counted(found, 'run')} below {folder} at this address; Ctrl-C ends it")

@@ -56,13 +56,13 @@ class BarProgress:
         self._tally = tally or Answers()
         self._tally.add(kept)
         self._bar = RichProgress(
-            TextColumn("[bold]{task.description}"),
+            TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[rate]}", markup=False),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[figure]}"),
+            TextColumn("{task.fields[figure]}", markup=False),
             console=self._console,
         )
         self._began, self._kept = time.monotonic(), self._tally.done

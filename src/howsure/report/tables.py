@@ -60,7 +60,7 @@ def print_summary(
     for line in _failures(samples):
         console.print(Text(line), style="yellow")
     for line in where_it_lies(run):
-        console.print(Text(line))
+        console.print(_whole(line))
 
 
 def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None:
@@ -68,11 +68,11 @@ def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None
     table.columns[0].overflow = "fold"
     for path, run in runs:
         if isinstance(run, str):
-            table.add_row(Text(str(path)), "—", "—", "damaged", "—", Text(run), "—")
+            table.add_row(_whole(path), "—", "—", "damaged", "—", _whole(run), "—")
             continue
         manifest = run.manifest
         table.add_row(
-            Text(str(path)),
+            _whole(path),
             _whole(manifest.identity.study),
             _whole(manifest.identity.model.get("name")),
             run.status,
@@ -101,8 +101,8 @@ def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], f
         coverage = summary["coverage"]
         table.add_row(summary["study"], str(coverage["items"]), coverage["text"], Text(headline), f"{seconds:.1f}")
     console.print(table)
-    console.print(Text(f"run folders: {folder}"))
-    console.print(Text(f"to look at them in your browser: howsure view {folder}"))
+    console.print(_whole(f"run folders: {folder}"))
+    console.print(_whole(f"to look at them in your browser: howsure view {folder}"))
 
 
 def side_by_side(comparison: dict[str, Any], about: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -120,7 +120,7 @@ def side_by_side(comparison: dict[str, Any], about: Sequence[str], rows: Sequenc
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:
     for note in notes:
-        console.print(Text(f"note: {printable(note, one_line=True)}"))
+        console.print(_whole(f"note: {note}"))
 
 
 def _whole(text: object) -> Text:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Mapping
 from typing import Any
 
-_KEPT = {"\n", "\t"}
-_DIRECTION_MARKS = set("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c")
+_STEERING = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, the C1 ones too: U+009B does what ESC [ does
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks of direction, which show text in another order
+    r"\u2028\u2029\ufff9-\ufffb\ud800-\udfff"  # line breaks, annotations, halves of characters
+)
+_IN_TEXT, _IN_A_LINE = re.compile(f"[{_STEERING}]"), re.compile(rf"[{_STEERING}\t\n]")
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
     """Control characters become visible signs, so that no text can move the cursor or recolour the screen."""
-    return "".join(_visible(character, one_line) for character in text)
+    return (_IN_A_LINE if one_line else _IN_TEXT).sub(_visible, text)
+
+
+def printable_json(text: str) -> str:
+    """JSON that means the same, with those characters in it written as \\uXXXX; JSON itself spares some of them."""
+    return _IN_TEXT.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def quoted(token: str) -> str:
@@ -147,16 +156,10 @@ def _signed(value: float, digits: int) -> str:
     return shown if shown.startswith("-") else f"+{shown}"
 
 
-def _visible(character: str, one_line: bool) -> str:
-    if character in _KEPT and not one_line:
-        return character
-    code = ord(character)
-    if character == "\n":
+def _visible(sign: re.Match[str]) -> str:
+    code = ord(sign[0])
+    if sign[0] == "\n":
         return "⏎"
     if code < 0x20:
         return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    if character in _DIRECTION_MARKS or unicodedata.category(character) in ("Cc", "Cs"):
-        return f"\\u{code:04x}"
-    return character
+    return "␡" if code == 0x7F else f"\\u{code:04x}"

@@ -17,6 +17,7 @@ from howsure.errors import HowsureError
 from howsure.report.pages.material import PICTURE_KINDS, Embedded, picture_within
 from howsure.report.pages.report import PICTURE_BYTES, fitted, footer, title_of
 from howsure.report.pages.shell import asset, standalone, standalone_policy
+from howsure.report.text import printable
 from howsure.report.viewer.address import State, fields_of, query_of
 from howsure.report.viewer.comparison import comparison_page
 from howsure.report.viewer.frame import problem_page, safely
@@ -180,5 +181,6 @@ def _not_found(request: Request, error: Exception) -> Response:
 
 
 def _our_fault(request: Request, error: Exception) -> Response:
-    OURS.error("%s: %s, at %s", type(error).__name__, error, request.url.path)
+    where = f"{type(error).__name__}: {error}, at {request.url.path}"
+    OURS.error("%s", printable(where, one_line=True))
     return _html(problem_page(f"The viewer made a mistake here ({type(error).__name__}); the other pages stand."), 500)
