@@ -217,7 +217,8 @@ try:
     read_bytes(sys.argv[1])
 except InputError as error:
     print(error)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(int(status["VmHWM"].split()[0]) >> 10)  # ru_maxrss would be that of the process that started this one
 """
 
 
