@@ -104,6 +104,8 @@ class Pool:
         self._under_way: dict[Any, tuple[int, Any]] = {}
         """By what will be its result: the number of a piece, and its worker."""
         self._deaths: Counter[int] = Counter()
+        """Of the pieces that a dead worker left: how many it was the fault of. Each is done again with no other beside
+        it, since a worker may end before it can say that the first was done, and that one would be blamed."""
         self._failed_starts = 0
         self._lost = 0
         self._wanted = job.fingerprint()
@@ -188,8 +190,7 @@ class Pool:
         self._ray.kill(worker)
         self._hired.remove(worker)
         self._hire()
-        if left:
-            self._deaths[left[0]] += 1
+        self._deaths.update({number: int(number == left[0]) for number in left})
         return left
 
     # -- pieces ---------------------------------------------------------------------------------------------------
@@ -230,14 +231,19 @@ class Pool:
         return PIECES_A_WORKER * max(1, len(self._busy))
 
     def _hand_out(self, held: dict[int, Any], again: deque[int]) -> None:
-        while again and self._busy:
-            worker = min(self._busy, key=lambda one: len(self._busy[one]))
-            if len(self._busy[worker]) >= PIECES_A_WORKER:
+        while again:
+            free = [worker for worker, queue in self._busy.items() if self._takes(queue, again[0])]
+            if not free:
                 return
+            worker = min(free, key=lambda one: len(self._busy[one]))
             number = again.popleft()
             reference = worker.work.remote(self.job.packed(held[number][0]))
             self._under_way[reference] = number, worker
             self._busy[worker].append(number)
+
+    def _takes(self, queue: list[int], number: int) -> bool:
+        alone = any(one in self._deaths for one in (number, *queue))
+        return len(queue) < (1 if alone else PIECES_A_WORKER)
 
     def _give_up(self, held: dict[int, Any], again: deque[int], done: dict[int, Any]) -> None:
         for number in [one for one, deaths in self._deaths.items() if deaths >= MOST_DEATHS and one in held]:
