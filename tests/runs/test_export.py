@@ -249,14 +249,21 @@ def test_a_bad_line_is_named_and_the_old_file_stays(line: bytes, said: str, tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "x.parquet"]
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink(os.devnull, path)])
-def test_samples_that_are_no_file_are_damage_and_not_waited_for(make: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (os.mkfifo, "is not a file but a pipe"),
+        (os.mkdir, "cannot be read: Is a directory; restore it"),
+        (lambda path: os.symlink(os.devnull, path), "leads out of"),
+    ],
+)
+def test_samples_that_are_no_file_are_damage_and_not_waited_for(make: Any, said: str, tmp_path: Path) -> None:
     run = run_with(tmp_path / "run")
     (tmp_path / "run" / "samples.jsonl").unlink()
     make(tmp_path / "run" / "samples.jsonl")
-    with pytest.raises(RunDamaged, match="samples.jsonl is no file"):
+    with pytest.raises(RunDamaged, match=f"samples.jsonl {said}"):
         write_parquet([run], tmp_path / "x.parquet", shape_of([]))
-    with pytest.raises(RunDamaged, match="samples.jsonl is no file"), RunWriter(tmp_path / "run", IDENTITY, 1):
+    with pytest.raises(RunDamaged, match=f"samples.jsonl {said}"), RunWriter(tmp_path / "run", IDENTITY, 1):
         pass
     assert not (tmp_path / "x.parquet").exists()
 

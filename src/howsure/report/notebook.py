@@ -25,7 +25,8 @@ from howsure.report.pages.shell import fragment
 from howsure.report.pages.tokens import Shade, legend, percent, shaded, shades_of
 from howsure.report.text import counted
 from howsure.runs import Run
-from howsure.runs.folder import SAMPLES
+from howsure.runs.folder import open_samples
+from howsure.runs.reading import count_lines
 
 REPORT = "report.html"
 MOST_NOTES = 4
@@ -71,16 +72,10 @@ def _run(run: Run) -> Node:
 
 
 def _unfinished(run: Run) -> str:
-    path = run.path / SAMPLES
-    here = sum(block.count(b"\n") for block in _blocks(path)) if path.is_file() else 0
+    with open_samples(run.path) as file:
+        here, _ = count_lines(file)
     why = f" ({run.manifest.error})" if run.manifest.error else ""
     return f"This run is {run.status}{why}: {here:,} of {run.manifest.items:,} samples are here, and no figures yet."
-
-
-def _blocks(path: Path) -> Any:
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            yield block
 
 
 def _title(study: str, run: Run | None) -> Element:

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from howsure import wiring
 from howsure.errors import InputError, MissingExtra, RunDamaged
+from howsure.runs.reading import LOCK as LOCK
+from howsure.runs.reading import MANIFEST as MANIFEST
+from howsure.runs.reading import MOST_MANIFEST_BYTES, MOST_SUMMARY_BYTES, open_file, read_json_file, whole_lines
+from howsure.runs.reading import SAMPLES as SAMPLES
+from howsure.runs.reading import SUMMARY as SUMMARY
 from howsure.runs.records import LeanSample, Manifest, Sample
 from howsure.runs.stored import bring_run, find_stored_runs
 from howsure.storage import StoredFolder, address_of, checked, holder, is_address
 
 if TYPE_CHECKING:
     import polars
-
-MANIFEST, SAMPLES, SUMMARY, LOCK = "run.json", "samples.jsonl", "summary.json", ".lock"
 
 
 class Run:
@@ -44,12 +47,11 @@ class Run:
     @property
     def summary(self) -> dict[str, Any] | None:
         """The summary of a finished run, None before that."""
-        path = self.path / SUMMARY
-        return read_json(path) if path.is_file() else None
+        return read_summary(self.path)
 
     def records(self, *, evidence: bool = True) -> list[Sample]:
         """The samples so far, in the order of the data; without their evidence they take far less memory."""
-        return sorted(read_samples(self.path / SAMPLES, evidence)[0], key=lambda sample: sample.index)
+        return sorted(read_samples(self.path, evidence)[0], key=lambda sample: sample.index)
 
     def samples(self) -> list[dict[str, Any]]:
         """The samples so far as plain dictionaries, in the order of the data."""
@@ -91,13 +93,26 @@ def opened(path: str | os.PathLike[str], *, whole: bool = True) -> Path:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError(f"{folder} is no run folder: it has no {MANIFEST}")
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
-        raise RunDamaged(f"{path} cannot be read: {error}; restore it, or start the run anew") from error
+        content = read_json_file(folder, MANIFEST, MOST_MANIFEST_BYTES)
+    except FileNotFoundError as error:
+        raise InputError(f"{folder} is no run folder: it has no {MANIFEST}") from error
+    try:
+        return msgspec.json.decode(content, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RunDamaged(f"{folder / MANIFEST} cannot be read: {error}; restore it, or start the run anew") from error
+
+
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    try:
+        content = read_json_file(folder, SUMMARY, MOST_SUMMARY_BYTES)
+    except FileNotFoundError:
+        return None
+    try:
+        return msgspec.json.decode(content, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        why = f"{error}; run the same command again to have it rewritten"
+        raise RunDamaged(f"{folder / SUMMARY} cannot be read: {why}") from error
 
 
 _LEAN = msgspec.json.Decoder(LeanSample)
@@ -107,49 +122,35 @@ def _lean(line: bytes) -> Sample:
     return _LEAN.decode(line).sample()
 
 
-def read_samples(path: Path, evidence: bool = True) -> tuple[list[Sample], int]:
-    """The whole samples of a file and the bytes that they take; a torn last line is left out."""
-    if not is_there(path):
-        return [], 0
+def read_samples(folder: Path, evidence: bool = True) -> tuple[list[Sample], int]:
+    """The whole samples of a run and the bytes that they take; a torn last line is left out."""
+    path = folder / SAMPLES
     samples: list[Sample] = []
     seen: set[str] = set()
     intact = 0
     decode = msgspec.json.Decoder(Sample).decode if evidence else _lean
-    for number, line in enumerate(whole_lines(path), 1):
-        try:
-            sample = decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise RunDamaged(f"{path}, line {number}: {error}; delete that line to have its sample redone") from error
-        if sample.id in seen:
-            raise RunDamaged(f"{path}, line {number}: sample {sample.id!r} is there twice; delete one of the two")
-        seen.add(sample.id)
-        samples.append(sample)
-        intact += len(line)
+    with open_samples(folder) as file:
+        for number, line in enumerate(whole_lines(file, path), 1):
+            try:
+                sample = decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise RunDamaged(
+                    f"{path}, line {number}: {error}; delete that line to have its sample redone"
+                ) from error
+            if sample.id in seen:
+                raise RunDamaged(f"{path}, line {number}: sample {sample.id!r} is there twice; delete one of the two")
+            seen.add(sample.id)
+            samples.append(sample)
+            intact += len(line)
     return samples, intact
 
 
-def is_there(path: Path) -> bool:
-    """Whether there is a file of samples. A pipe, which would be waited for, or a folder in its place is no run's."""
-    if path.is_file():
-        return True
-    if os.path.lexists(path):
-        raise RunDamaged(f"{path} is no file: move it away, and restore the samples or have them done again")
-    return False
-
-
-def whole_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file, without a torn last one."""
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line
-
-
-def read_json(path: Path) -> dict[str, Any]:
+def open_samples(folder: Path) -> BinaryIO:
+    """The samples of a run; a run that has none yet has an empty file."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
-        raise RunDamaged(f"{path} cannot be read: {error}; run the same command again to have it rewritten") from error
+        return open_file(folder, SAMPLES)
+    except FileNotFoundError:
+        return BytesIO()
 
 
 def find_runs(folder: str | os.PathLike[str]) -> list[Path]:

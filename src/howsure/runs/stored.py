@@ -20,15 +20,14 @@ import msgspec
 
 from howsure.errors import InputError, RunDamaged, RunLocked, StoreWithoutLocks
 from howsure.runs.files import storage_errors, write_atomic
+from howsure.runs.reading import MANIFEST, MOST_MANIFEST_BYTES, MOST_SUMMARY_BYTES, SAMPLES, SUMMARY
 from howsure.storage import Copy, Lease, StoredFolder, adopt, folder_for, joined, new_folder_for
 from howsure.storage.reading import AT_ONCE, Version
 
-MANIFEST, SAMPLES, SUMMARY, REPORT = "run.json", "samples.jsonl", "summary.json", "report.html"
+REPORT = "report.html"
 MADE_ANEW = ("pictures/", "frames/", REPORT)
 """What a run that is taken up makes again where it is missing, and so does not fetch."""
 ATTEMPTS, READ_AHEAD = 3, 64
-MOST_BYTES = 64 << 20
-"""Of run.json and summary.json, which are read into memory, those of eight runs at a time."""
 
 _PIECE = re.compile(r"samples-(\d{15})\.jsonl")
 _known: dict[str, dict[str, Version | None]] = {}
@@ -200,13 +199,14 @@ def bring_run(address: str, *, whole: bool = True) -> Path:
 
 
 def _bring(folder: StoredFolder, path: Path, whole: bool) -> None:
-    manifest = folder.read(MANIFEST, MOST_BYTES)  # before the list, so that samples are never older than what it says
+    # Before the list, so that samples are never older than what it says.
+    manifest = folder.read(MANIFEST, MOST_MANIFEST_BYTES)
     if manifest is None:
         raise InputError(f"{folder} is no run folder: it has no {MANIFEST}")
     write_atomic(path / MANIFEST, manifest)
     known = _known.setdefault(os.fspath(path), {})
     if not whole:
-        summary = folder.read(SUMMARY, MOST_BYTES)
+        summary = folder.read(SUMMARY, MOST_SUMMARY_BYTES)
         if summary is not None:
             write_atomic(path / SUMMARY, summary)
         return

@@ -22,7 +22,8 @@ import msgspec
 from howsure import wiring
 from howsure.errors import HowsureError, InputError, ReportNotWritten, RunLocked, RunMismatch
 from howsure.runs.files import Appender, remove_scraps, storage_errors, to_json, write_atomic
-from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY, is_there, read_manifest, read_samples, whole_lines
+from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY, open_samples, read_manifest, read_samples
+from howsure.runs.reading import whole_lines
 from howsure.runs.records import Identity, Manifest, Sample, Status
 from howsure.runs.stored import InStore, OnDisk
 from howsure.storage import address_of, checked, is_address, shown_path, without_secrets
@@ -126,7 +127,7 @@ class RunWriter:
         else:
             manifest = read_manifest(self.path)
             differences = manifest.identity.differences(self._wanted.identity)
-            if differences and not read_samples(self.path / SAMPLES, False)[0]:
+            if differences and not read_samples(self.path, False)[0]:
                 manifest, differences = self._wanted, []  # a run that never got to a sample has nothing to mix up
             if differences:
                 raise RunMismatch(
@@ -143,17 +144,17 @@ class RunWriter:
 
     def _kept_samples(self) -> list[Sample]:
         path = self.path / SAMPLES
-        if not is_there(path):
-            return []
-        samples, intact_bytes = read_samples(path, evidence=False)
+        samples, intact_bytes = read_samples(self.path, evidence=False)
         again = {sample.id for sample in samples if self._again is not None and self._again(sample)}
         if again:
             samples = [sample for sample in samples if sample.id not in again]
-            lines = (line for line in whole_lines(path) if msgspec.json.decode(line, type=_Named).id not in again)
+            with open_samples(self.path) as file:
+                every = whole_lines(file, path)
+                lines = [line for line in every if msgspec.json.decode(line, type=_Named).id not in again]
             self._there.compact()
             write_atomic(path, b"".join(lines))
             self._there.compact()
-        elif intact_bytes < path.stat().st_size:
+        elif path.exists() and intact_bytes < path.stat().st_size:
             self._there.compact()
             with storage_errors(path):
                 os.truncate(path, intact_bytes)

@@ -27,14 +27,14 @@ def open_regular(
     within: str | os.PathLike[str] | None = None,
     most_bytes: int | None = None,
     shell_pipes: bool = False,
-    remedy: str = "split it, or name another",
+    remedy: str | None = None,
 ) -> BinaryIO:
     """The file, opened for reading; never waits.
 
     within       a folder that the file must lie in, wherever links lead
     most_bytes   a larger file is refused before anything of it is read
     shell_pipes  take a pipe that the shell opened for the command line
-    remedy       what to do about a file that is too large
+    remedy       what to do about one that is refused
 
     An InputError says what it is where it is no regular file; OSError is raised as it comes (it is not there, it may
     not be read).
@@ -45,13 +45,13 @@ def open_regular(
     target, no_links = os.fspath(path), 0
     if within is not None:
         target, no_links = _inside(path, within), _NOFOLLOW
-    handle = _opened(target, name, os.O_RDONLY | _NONBLOCK | _BINARY | no_links)
+    handle = _opened(target, name, os.O_RDONLY | _NONBLOCK | _BINARY | no_links, remedy)
     try:
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         if not stat.S_ISREG(found.st_mode):
-            raise _not_regular(name)
+            raise _not_regular(name, remedy)
         if most_bytes is not None and found.st_size > most_bytes:
             raise _too_large(name, most_bytes, remedy)
         return os.fdopen(handle, "rb")
@@ -66,7 +66,7 @@ def read_regular(
     *,
     within: str | os.PathLike[str] | None = None,
     shell_pipes: bool = False,
-    remedy: str = "split it, or name another",
+    remedy: str | None = None,
 ) -> bytes:
     """All of a file, which is no longer than this even if it grows meanwhile."""
     with open_regular(path, within=within, most_bytes=most_bytes, shell_pipes=shell_pipes, remedy=remedy) as file:
@@ -89,21 +89,23 @@ def _inside(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> str
     return target
 
 
-def _opened(target: str, name: str, flags: int) -> int:
+def _opened(target: str, name: str, flags: int, remedy: str | None) -> int:
     try:
         return os.open(target, flags)
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket
-            raise _not_regular(name) from error
+            raise _not_regular(name, remedy) from error
         raise
     except ValueError as error:  # a NUL in the name
         raise InputError(f"{name!r} is not a file name ({error})") from error
 
 
-def _not_regular(name: str) -> InputError:
-    return InputError(f"{name} is not a file but a pipe or a device; write what comes out of it to a file")
+def _not_regular(name: str, remedy: str | None) -> InputError:
+    remedy = remedy or "write what comes out of it to a file"
+    return InputError(f"{name} is not a file but a pipe or a device; {remedy}")
 
 
-def _too_large(name: str, most_bytes: int, remedy: str) -> InputError:
+def _too_large(name: str, most_bytes: int, remedy: str | None) -> InputError:
+    remedy = remedy or "split it, or name another"
     most = f"{most_bytes >> 20:,} MiB" if most_bytes >= 1 << 20 else f"{most_bytes:,} bytes"
     return InputError(f"{name} is larger than {most}, more than such a file ever is; {remedy}")

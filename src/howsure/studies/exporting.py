@@ -11,7 +11,7 @@ from howsure.errors import InputError
 from howsure.runs import Run, find_runs
 from howsure.runs.export import Exported, is_export, write_parquet
 from howsure.runs.folder import MANIFEST, opened
-from howsure.storage import StoredFolder, address_of, checked, is_address, new_folder_for, shown_path
+from howsure.storage import StoredFolder, address_of, checked, is_address, new_folder_for, open_regular, shown_path
 from howsure.storage.reading import open_stored
 from howsure.storage.scratch import split
 from howsure.storage.writing import below, is_there, put_back
@@ -70,7 +70,7 @@ def _own(path: Path) -> Path:
     """A path that may be written: nothing is there, or a file that an export wrote, never somebody's data."""
     address = address_of(path)
     if is_there(address or path):
-        with open_stored(address) if address else path.open("rb") as file:
+        with open_stored(address) if address else open_regular(path) as file:
             if not is_export(file):
                 raise InputError(f"{path} is there, and `howsure export` did not write it: name another --out")
     return path

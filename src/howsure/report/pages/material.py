@@ -11,18 +11,17 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from howsure.errors import InputError, RunDamaged
+from howsure.errors import RunDamaged
 from howsure.report.pages.columns import LARGEST, Place, Table, again_key, key_of
 from howsure.report.pages.contract import CANNOT, columns_of, pages_of
 from howsure.runs import Run, Sample
-from howsure.runs.folder import SAMPLES
+from howsure.runs.reading import MOST_LINE_BYTES, SAMPLES, TOO_LARGE, is_too_heavy, open_file, read_file
 from howsure.runs.records import LeanSample
 
 PICTURE_KINDS = {".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 LARGEST_PICTURE_BYTES = 32_000_000
 UNREADABLE = "unreadable_sample"
 BLOCK_BYTES = 1 << 20
-LARGEST_LINE_BYTES = 256_000_000
 REMEMBERED_BYTES = 4_096
 """Of the last line that was read: whether it still stands there tells whether the file was written over."""
 
@@ -92,9 +91,12 @@ class Material:
         place = self.table.place_of(row)
         path = self.folder / SAMPLES
         try:
-            with path.open("rb") as file:
+            with open_file(self.folder, SAMPLES) as file:
                 file.seek(place.offset)
-                found = msgspec.json.decode(file.read(place.length), type=Sample)
+                line = file.read(place.length)
+            if is_too_heavy(line):
+                raise RunDamaged(f"{path}: the line at byte {place.offset:,} {TOO_LARGE}")
+            found = msgspec.json.decode(line, type=Sample)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RunDamaged(f"{path}, byte {place.offset}: this sample cannot be read: {error}") from error
         if self.table.keys[row] not in (key_of(found.id), again_key(found.id, row)):
@@ -107,13 +109,13 @@ class Material:
         """Read on by about so much; true once every whole line of samples.jsonl is here."""
         path = self.folder / SAMPLES
         try:
-            found = path.stat()
-            if self._is_another(path, found):
-                self._start_anew()
-                self._file_id = found.st_ino
-            if found.st_size == self.end_bytes:
-                return True
-            with path.open("rb") as file:
+            with open_file(self.folder, SAMPLES) as file:
+                found = os.fstat(file.fileno())
+                if self._is_another(file, found):
+                    self._start_anew()
+                    self._file_id = found.st_ino
+                if found.st_size == self.end_bytes:
+                    return True
                 file.seek(self.end_bytes)
                 block = _whole_lines(file, most_bytes)
         except FileNotFoundError:
@@ -133,13 +135,12 @@ class Material:
         self.damaged_lines = 0
         self.end_bytes, self._file_id, self._last_line = 0, -1, b""
 
-    def _is_another(self, path: Path, found: os.stat_result) -> bool:
+    def _is_another(self, file: BinaryIO, found: os.stat_result) -> bool:
         """Whether the file is no longer the one of which the rows are: replaced, cut, or written over."""
         if found.st_ino != self._file_id or found.st_size < self.end_bytes:
             return True
-        with path.open("rb") as file:
-            file.seek(self.end_bytes - len(self._last_line))
-            return file.read(len(self._last_line)) != self._last_line
+        file.seek(self.end_bytes - len(self._last_line))
+        return file.read(len(self._last_line)) != self._last_line
 
     def _rows_of(self, block: bytes) -> list[Row]:
         rows = []
@@ -157,6 +158,8 @@ class Material:
 
     def _row(self, line: bytes) -> Row | None:
         """None for a line that holds no sample."""
+        if is_too_heavy(line):
+            return None
         try:
             lean = self._decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -173,15 +176,14 @@ class Material:
 
 def _whole_lines(file: BinaryIO, most_bytes: int) -> bytes:
     """About so many bytes up to the end of a line; nothing where the last line is not whole yet."""
-    block = file.read(most_bytes)
-    while (end := block.rfind(b"\n")) < 0:
-        more = file.read(most_bytes)
-        if not more:
+    blocks = [file.read(most_bytes)]
+    while (end := blocks[-1].rfind(b"\n")) < 0:
+        blocks.append(file.read(most_bytes))
+        if not blocks[-1]:
             return b""
-        if len(block) > LARGEST_LINE_BYTES:
-            raise RunDamaged(f"{file.name} has a line of more than {LARGEST_LINE_BYTES:,} bytes, which is no sample")
-        block += more
-    return block[: end + 1]
+        if len(blocks) * most_bytes > MOST_LINE_BYTES:
+            raise RunDamaged(f"{SAMPLES} has a line that {TOO_LARGE}")
+    return b"".join([*blocks[:-1], blocks[-1][: end + 1]])
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------------
@@ -231,12 +233,5 @@ class Embedded:
             self.left_out += 1
             return None
         self.left -= size
-        return data_url(path)
-
-
-def data_url(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    return f"data:{PICTURE_KINDS[path.suffix.lower()]};base64,{base64.b64encode(content).decode('ascii')}"
+        content = base64.b64encode(read_file(self.folder, name, LARGEST_PICTURE_BYTES)).decode("ascii")
+        return f"data:{PICTURE_KINDS[path.suffix.lower()]};base64,{content}"

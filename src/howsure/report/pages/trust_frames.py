@@ -8,8 +8,9 @@ import struct
 import htpy as h
 from htpy import Node
 
-from howsure.report.pages.material import Material, picture_within
+from howsure.report.pages.material import LARGEST_PICTURE_BYTES, Material, picture_within
 from howsure.report.pages.parts import words
+from howsure.runs.reading import read_file
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -30,10 +31,9 @@ class Frames:
 
     def show(self, name: str, alt: str) -> Node:
         """A frame by its step's name, or a sentence about why it cannot be seen."""
-        path = picture_within(self._material.folder, file_of(name))
-        if path is None:
+        if not self.has(name):
             return h.p(class_="quiet")[self._why_none(name)]
-        content = path.read_bytes()
+        content = read_file(self._material.folder, file_of(name), LARGEST_PICTURE_BYTES)
         digest = hashlib.sha256(content).hexdigest()[:16]
         first = digest not in self._shown
         if first:

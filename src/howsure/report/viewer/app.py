@@ -13,8 +13,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from howsure.errors import HowsureError
-from howsure.report.pages.material import PICTURE_KINDS, Embedded, picture_within
+from howsure.errors import HowsureError, RunDamaged
+from howsure.report.pages.material import LARGEST_PICTURE_BYTES, PICTURE_KINDS, Embedded, picture_within
 from howsure.report.pages.report import PICTURE_BYTES, fitted, footer, title_of
 from howsure.report.pages.shell import asset, standalone, standalone_policy
 from howsure.report.text import printable
@@ -30,6 +30,7 @@ from howsure.report.viewer.progress import progress_line, progress_of
 from howsure.report.viewer.query import PAGE_ROWS
 from howsure.report.viewer.run import parts_page, run_grid, run_page
 from howsure.report.viewer.sample import sample_page
+from howsure.runs.reading import read_file
 
 ASSETS = {"howsure.css": "text/css", "howsure.js": "text/javascript", "viewer.js": "text/javascript"}
 OURS = logging.getLogger("howsure.viewer")
@@ -105,9 +106,10 @@ class Viewer:
         if path is None:
             raise NotServed("There is no such picture in this run folder.")
         try:
-            return Response(path.read_bytes(), media_type=PICTURE_KINDS[path.suffix.lower()])
-        except OSError as error:
+            content = read_file(folder, _needed(fields, "name"), LARGEST_PICTURE_BYTES)
+        except (OSError, RunDamaged) as error:
             raise NotServed("This picture cannot be read.") from error
+        return Response(content, media_type=PICTURE_KINDS[path.suffix.lower()])
 
     def compare(self, fields: Fields) -> Response:
         names = fields.get("a"), fields.get("b")

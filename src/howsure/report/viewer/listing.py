@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import stat
+import os
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from howsure.report.text import counted, figure, printable
 from howsure.report.viewer.places import Mark, NotServed, mark_of, name_within, run_within
 from howsure.report.viewer.query import Finder
 from howsure.runs import Run, find_runs
-from howsure.runs.folder import MANIFEST, SAMPLES, SUMMARY
+from howsure.runs.reading import MANIFEST, SAMPLES, SUMMARY, count_lines, open_file
 
 COLUMNS = (
     Column("run", "run", "text", help="The run folder, below the one that is served."),
@@ -39,7 +39,6 @@ COLUMNS = (
     Column("data", "data", "text", help="Where the data was read from."),
 )
 SHOWN_FIGURES = 3
-BLOCK_BYTES = 1 << 20
 
 
 class Listed(NamedTuple):
@@ -96,26 +95,22 @@ class Listing:
     def _so_far(self, run: Run) -> str:
         if run.manifest.error:
             return run.manifest.error
-        return f"{self._count_lines(run.path / SAMPLES):,} of {counted(run.manifest.items, 'sample')} so far"
+        return f"{self._count_lines(run.path):,} of {counted(run.manifest.items, 'sample')} so far"
 
-    def _count_lines(self, path: Path) -> int:
-        """The lines of a file, of which only those are read that are new."""
+    def _count_lines(self, folder: Path) -> int:
+        """The lines of its samples, of which only those are read that are new."""
         try:
-            inode, end, lines = self._lines.get(path, (0, 0, 0))
-            found = path.stat()
-            if not stat.S_ISREG(found.st_mode):
-                return 0  # reading a pipe would wait for ever
-            if found.st_ino != inode or found.st_size < end:
-                end = lines = 0
-            with path.open("rb") as file:
+            with open_file(folder, SAMPLES) as file:
+                about = os.fstat(file.fileno())
+                inode, end, lines = self._lines.get(folder, (0, 0, 0))
+                if about.st_ino != inode or about.st_size < end:
+                    end = lines = 0
                 file.seek(end)
-                while block := file.read(BLOCK_BYTES):
-                    lines += block.count(b"\n")
-                    end += len(block)
+                more, size = count_lines(file)
         except OSError:
             return 0
-        self._lines[path] = found.st_ino, end, lines
-        return lines
+        self._lines[folder] = about.st_ino, end + size, lines + more
+        return lines + more
 
 
 def _facts(run: Run) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from howsure.errors import HowsureError, InputError
-from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY
+from howsure.runs.reading import MANIFEST
 
 HERE = "."
 _SYSTEMS_OWN = ("\\", ":") if os.name == "nt" else ()
@@ -29,7 +29,6 @@ def run_within(root: Path, name: str) -> Path:
     try:
         if folder.resolve(strict=True) != folder or not (folder / MANIFEST).is_file():
             raise NotServed("There is no run folder of this name; it may have been moved or deleted.")
-        _check_files(root, folder)
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, HowsureError):
             raise
@@ -59,10 +58,3 @@ def mark_of(path: Path) -> Mark:
 def _is_odd(part: str) -> bool:
     """Hidden folders are none of ours, and neither is anything that climbs."""
     return not part or part.startswith(".") or "\0" in part or any(sign in part for sign in _SYSTEMS_OWN)
-
-
-def _check_files(root: Path, folder: Path) -> None:
-    for name in (MANIFEST, SAMPLES, SUMMARY, LOCK):
-        path = folder / name
-        if path.is_symlink() and not path.resolve().is_relative_to(root):
-            raise NotServed(f"{name} of this run is a link that leads out of the folder that is served.")

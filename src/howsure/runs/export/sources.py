@@ -10,15 +10,15 @@ import datetime
 import hashlib
 from array import array
 from collections.abc import Iterator
-from io import BytesIO
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
 from howsure.errors import RunDamaged
 from howsure.runs.export.shapes import INT64, Shape
 from howsure.runs.files import to_json
-from howsure.runs.folder import SAMPLES, Run, is_there
+from howsure.runs.folder import SAMPLES, Run, open_samples
+from howsure.runs.reading import whole_lines
 from howsure.runs.records import LeanSample, Sample
 
 AnySample = Sample | LeanSample
@@ -30,7 +30,7 @@ class Source:
     def __init__(self, run: Run, *, evidence: bool = True) -> None:
         self.run = run
         self.path = run.path / SAMPLES
-        self._file: IO[bytes] = self.path.open("rb") if is_there(self.path) else BytesIO()
+        self._file = open_samples(run.path)
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Sample if evidence else LeanSample)
         self._indices, self._starts, self._sizes = array("q"), array("q"), array("q")
 
@@ -47,9 +47,7 @@ class Source:
         """The first pass: what is at which place of the samples, and where each of them lies in the file."""
         seen: set[str] = set()
         start = 0
-        for number, line in enumerate(self._file, 1):
-            if not line.endswith(b"\n"):
-                break  # torn, or being written
+        for number, line in enumerate(whole_lines(self._file, self.path), 1):
             sample = self._read(line, number)
             if sample.id in seen:
                 raise RunDamaged(f"{self._at(number)}: sample {sample.id!r} is there twice; delete one of the two")

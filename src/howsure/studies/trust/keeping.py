@@ -56,7 +56,7 @@ def _gained_path(folder: Path, number: int) -> Path:
 def gained_after(folder: Path, number: int) -> list[str] | None:
     """What is known after an episode, where that was written down already."""
     path = _gained_path(folder, number)
-    return read_knowledge(path) if path.is_file() else None
+    return read_knowledge(path, within=folder) if path.is_file() else None
 
 
 def keep_gained(folder: Path, number: int, gained: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from howsure.errors import InputError
 from howsure.models.contract import Capability, Message, Model
-from howsure.storage import local
+from howsure.storage import local, open_regular
 
 MOST_BYTES = 1 << 20
 MOST_SENTENCE_CHARACTERS = 300
@@ -31,10 +31,13 @@ _BULLET = re.compile(r"^(?:[-*•#]\s+|\d+[.)]\s+|#)+")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”»]?\s+")
 
 
-def read_knowledge(path: str | Path) -> list[str]:
-    """The sentences of a file: one a line (`#` begins a comment, a bullet is taken off), or a JSON list of texts."""
+def read_knowledge(path: str | Path, *, within: Path | None = None) -> list[str]:
+    """The sentences of a file: one a line (`#` begins a comment, a bullet is taken off), or a JSON list of texts.
+
+    `within` is the run folder that the file belongs to, if any: it may then not lie elsewhere.
+    """
     path = local(path)
-    text = _read(path)
+    text = _read(path, within)
     if text.lstrip().startswith("["):
         return _from_json(text, path)
     lines = (line.strip() for line in text.splitlines())
@@ -59,9 +62,9 @@ def read_sets(path: str | Path) -> list[list[str]]:
     return [[line for line in block if line and line != "-"] for block in found if block]
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, within: Path | None = None) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path, within=within, shell_pipes=within is None) as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 from howsure.runs import Sample
 from howsure.runs.files import write_atomic
+from howsure.storage import read_regular
 from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.ratio import why_no_share
 
 REPLAY = "replay.gif"
 MILLISECONDS_A_STEP = 400
 LAST_MILLISECONDS = 2000
-MOST_FRAMES = 600
+MOST_FRAMES, MOST_FRAME_BYTES = 600, 32 << 20
 LEAST_WIDTH, PLOT_HEIGHT, MARGIN = 420, 150, 34
 COLOURS = {"X": (120, 120, 120), "X|S": (31, 110, 180), "X|L,S": (200, 60, 30)}
 
@@ -32,6 +33,8 @@ def write_replay(path: Path, frames: Sequence[Frame]) -> int:
     """An animated GIF of the steps, at most so many, and how many there were room for."""
     from PIL import Image
 
+    from howsure.models.images import Picture
+
     shown = frames[:MOST_FRAMES]
     if not shown:
         return 0
@@ -39,8 +42,8 @@ def write_replay(path: Path, frames: Sequence[Frame]) -> int:
     highest = max([1.0, *(bits for sample in samples for bits in _bits(sample) if bits is not None)])
     pages = []
     for place, frame in enumerate(shown):
-        with Image.open(frame.picture) as image:
-            world = image.convert("RGB")
+        png = read_regular(frame.picture, MOST_FRAME_BYTES, within=path.parent)
+        world = Picture.made(png, str(frame.picture), (0, 0)).load()
         page = Image.new("RGB", (max(world.width, LEAST_WIDTH), world.height + PLOT_HEIGHT), "white")
         page.paste(world, ((page.width - world.width) // 2, 0))
         page.paste(_plot(_of_episode(samples, place), highest, page.width), (0, world.height))
