@@ -124,7 +124,8 @@ def _beyond(place: list[float]) -> str:
 def marks(sample: Sample, delta: float | None) -> str:
     """What the marks on a screen mean, of those that are on it; a number is written beside a miss alone."""
     result = sample.result
-    found = list(legend(result, delta))
+    dots = bool((result.get("samples") or {}).get("points"))
+    found = list(legend(result["target"]["kind"], result.get("pred_coord"), delta, dots=dots))
     if result.get("pred_coord") is not None and result.get("l2") is not None and not result.get("hit"):
         found.append("the number: how far off, in thousandths of the screen")
     return "; ".join(found).capitalize() + "."

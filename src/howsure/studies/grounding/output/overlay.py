@@ -3,27 +3,103 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import io
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from howsure.errors import InputError
-from howsure.models.images import Picture
+import msgspec
+
+from howsure.errors import HowsureError, InputError, RunDamaged, UnusableImage
+from howsure.models.images import MOST_BYTES, Picture, inspect_picture
 from howsure.runs import Run, Sample
 from howsure.runs.files import storage_errors, write_atomic
+from howsure.runs.reading import SAMPLES
+from howsure.storage import is_address, open_regular, shown
 from howsure.studies.grounding.judging.columns import kinds_of
 from howsure.studies.grounding.judging.knows import DISTANCES
 from howsure.studies.grounding.output.exports import safe_name
+from howsure.studies.pictures import name_of
 
 if TYPE_CHECKING:
     from howsure.studies.grounding.output.drawing import Sheet
 
 MOST_SIDE_PX = 1600
 SMALLEST_SIDE_PX, LARGEST_SIDE_PX = 200, 10_000
-SHOWN_CLOSE = 3
+SHOWN_CLOSE, SHOWN_ID = 3, 200
+MOST_DOTS = 1_000
+DEEPEST = 64
+"""Of the folders of an image's path, so many are looked for under the image root."""
+MOST_PIXELS = 40_000_000
+"""Of a screen; twice those of the largest displays."""
+
+# -- what a sample holds ----------------------------------------------------------------------------------------------
+
+Place = tuple[float, float]
+_PAIRS = {"refusal": range(1), "point": range(1, 2), "box": range(2, 3), "polygon": range(3, 1_000_000)}
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where the click belongs; nowhere for a refusal."""
+
+    kind: Literal["point", "box", "polygon", "refusal"]
+    coords: list[float]
+
+    def __post_init__(self) -> None:
+        if len(self.coords) % 2 or len(self.coords) // 2 not in _PAIRS[self.kind]:
+            raise ValueError(f"{len(self.coords)} numbers are no {self.kind}")
+
+    @property
+    def places(self) -> list[Place]:
+        return list(zip(self.coords[0::2], self.coords[1::2], strict=True))
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """The answers that were drawn besides the likeliest one."""
+
+    asked: int
+    points: list[Place]
+    wrong_format: int
+    refusals: int
+    failed: int
+
+
+class Clicked(msgspec.Struct, frozen=True):
+    """A sample's `result`, checked: it may come from anybody."""
+
+    instruction: str
+    image_path: str
+    image_sha256: str
+    image_size: tuple[int, int]
+    target: Target
+    gt_coord: Place | None
+    gt_content: str | None = None
+    says: str | None = None
+    why_not: str | None = None
+    pred_raw: str | None = None
+    pred_coord: Place | None = None
+    pred_content: str | None = None
+    l2: float | None = None
+    hit: bool | None = None
+    inside: bool | None = None
+    within_delta: bool | None = None
+    confidence: dict[str, float | None] = {}
+    confidence_missing: dict[str, str | None] = {}
+    samples: Drawn | None = None
+
+
+def clicked(sample: Sample, where: str = "this run") -> Clicked:
+    try:
+        return msgspec.convert(sample.result, Clicked)
+    except (msgspec.ValidationError, RecursionError) as error:
+        name = sample.id if len(sample.id) <= SHOWN_ID else f"{sample.id[:SHOWN_ID]}…"
+        raise RunDamaged(
+            f"{where}: sample {name!r} cannot be drawn: {error}; restore it, or delete its line"
+        ) from error
+
 
 # -- which samples ----------------------------------------------------------------------------------------------------
 
@@ -75,8 +151,10 @@ def write_overlays(
     """Draw samples of a run into a folder, a PNG file each, named by their ids; the paths, in the order of the choice.
 
     `ids` names samples, `worst` takes so many by distance, `surely_wrong` so many of the misses that the model was
-    surest of, `every` all. An image that no longer lies where the run found it is looked for under `image_root`.
+    surest of, `every` all. An image that no longer lies where the run found it is looked for under `image_root`; where
+    it is not there either, the small copy that the run kept is drawn on.
     """
+    _check_place(run, folder)
     samples = _records(run)
     chosen = _choose(samples, ids or (), worst, surely_wrong, every, str(run.path))
     names = file_names([sample.id for sample in samples])
@@ -86,7 +164,13 @@ def write_overlays(
     paths = []
     for sample, why in chosen:
         image = draw_overlay(
-            sample, most_side_px=most_side_px, delta=delta, image_root=image_root, font=font, chosen_as=why
+            sample,
+            most_side_px=most_side_px,
+            delta=delta,
+            image_root=image_root,
+            font=font,
+            chosen_as=why,
+            run_folder=run.path,
         )
         paths.append(folder / names[sample.id])
         write_atomic(paths[-1], _png(image))
@@ -105,7 +189,17 @@ def _records(run: Run) -> list[Sample]:
     study = run.manifest.identity.study
     if study != "grounding":
         raise InputError(f"{run.path} is a run of {study!r}: overlays are drawn of grounding runs")
-    return run.records(evidence=False)
+    samples = run.records(evidence=False)
+    for sample in samples:
+        clicked(sample, str(run.path / SAMPLES))
+    return samples
+
+
+def _check_place(run: Run, folder: Path) -> None:
+    """A folder within the run is one of its own: where a link leads, there may be somebody's pictures."""
+    inside = os.path.realpath(run.path)
+    if folder.is_relative_to(run.path) and not Path(os.path.realpath(folder)).is_relative_to(inside):
+        raise InputError(f"{folder} is a link that leads out of {run.path}: name another folder with --to")
 
 
 def file_names(ids: Sequence[str]) -> dict[str, str]:
@@ -167,33 +261,59 @@ def _close(wanted: str, known: dict[str, Sample]) -> str:
 # -- the image --------------------------------------------------------------------------------------------------------
 
 
-def load_screen(sample: Sample, image_root: Path | None = None) -> Any:
-    """The pixels that the model was asked about: those of the file that the sample names, if its bytes are the same."""
-    result = sample.result
-    width, height = result["image_size"]
-    named = Picture(result["image_path"], width, height, result["image_sha256"])
-    found = next(_moved(named, image_root), named) if image_root is not None else named
-    try:
-        return found.load()
-    except InputError as error:
-        rest = "" if image_root is None else f", and nothing under {image_root} is it"
-        remedy = f"{rest}: name the folder where the images lie now (--image-root)"
-        raise InputError(f"sample {sample.id!r} cannot be drawn: {error}{remedy}") from error
+class Screen(NamedTuple):
+    """The pixels that a model was asked about, and what is to be said of them."""
+
+    pixels: Any
+    remark: str = ""
 
 
-def _moved(named: Picture, image_root: Path) -> Iterator[Picture]:
-    """The same bytes where they were, or under the root by as much of the old path as fits, the longest first."""
-    parts = PurePath(named.path).parts[1:]
-    tails = [Path(*parts[start:]) for start in range(len(parts)) if ".." not in parts[start:]]
-    for path in (named.path, *(os.fspath(image_root / tail) for tail in tails)):
-        candidate = named._replace(path=path)
-        if not os.path.isfile(path):
-            continue
+def load_screen(about: Clicked, name: str, image_root: Path | None = None, run_folder: Path | None = None) -> Screen:
+    """The image of a sample, which may come from anybody: what it names is never fetched from an address, and only a
+    regular file of this machine is read and drawn whose bytes are the ones that the sample has the digest of. Nobody
+    learns by that what they did not know.
+
+    It is looked for where the sample says, and under the root by as much of that path as fits, the longest first. Where
+    it is nowhere, there may be a small copy in the run's own folder.
+    """
+    problem: HowsureError | None = None
+    for place in (about.image_path, *_places_under(image_root, about.image_path)):
         try:
-            candidate.read()
-        except InputError:  # another image of the same name; the sentence about the first stands
-            continue
-        yield candidate
+            return Screen(_pixels(place, about.image_sha256))
+        except InputError as error:  # of several, the first says most; under the root there are others of that name
+            problem = problem or error
+    copy = name_of(about.image_sha256)
+    if run_folder is not None and copy is not None and (run_folder / copy).exists():
+        return Screen(_pixels(os.fspath(run_folder / copy), within=run_folder), ", from the run's small copy")
+    rest = "" if image_root is None else f", and nothing under {image_root} is it"
+    remedy = f"{rest}: name the folder where the images lie now (--image-root)"
+    raise InputError(f"sample {name!r} cannot be drawn: {problem}{remedy}") from problem
+
+
+def _places_under(image_root: Path | None, path: str) -> Iterator[str]:
+    parts = PurePath(path).parts[1:][-DEEPEST:]
+    for start in range(len(parts) if image_root is not None else 0):
+        if ".." not in parts[start:]:
+            yield os.path.join(os.fspath(image_root or ""), *parts[start:])
+
+
+def _pixels(path: str, sha256: str | None = None, within: Path | None = None) -> Any:
+    """Of an image with this digest, which is decoded elsewhere first, where it can do no harm."""
+    if is_address(path) or os.path.splitdrive(path)[0].startswith(("\\\\", "//")):
+        raise InputError(f"{shown(path)} lies elsewhere, and nothing is fetched for a run; copy the images here")
+    try:
+        with open_regular(path, within=within, most_bytes=MOST_BYTES, remedy="scale it down") as file:
+            content = file.read(MOST_BYTES)
+    except OSError as error:
+        raise InputError(f"image {path} cannot be read: {error.strerror or error}") from error
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+        raise UnusableImage(f"{path} has changed since it was checked")
+    picture = inspect_picture(path)
+    if picture.width * picture.height > MOST_PIXELS:
+        raise UnusableImage(f"{path} has more than {MOST_PIXELS // 10**6} million pixels; scale it down")
+    if picture.sha256 != hashlib.sha256(content).hexdigest():
+        raise UnusableImage(f"{path} changes while it is read")
+    return Picture.load(picture._replace(content=content))
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------
@@ -207,6 +327,7 @@ def draw_overlay(
     image_root: Path | None = None,
     font: Path | None = None,
     chosen_as: str | None = None,
+    run_folder: Path | None = None,
 ) -> Any:
     """A sample as a picture of Pillow: the screen with target, click and distance, and what there is to say below it.
 
@@ -215,54 +336,52 @@ def draw_overlay(
     """
     if not SMALLEST_SIDE_PX <= most_side_px <= LARGEST_SIDE_PX:
         raise InputError(f"an overlay is {SMALLEST_SIDE_PX} to {LARGEST_SIDE_PX} pixels long, not {most_side_px}")
-    screen = load_screen(sample, image_root)
+    about = clicked(sample)
+    screen = load_screen(about, sample.id, image_root, run_folder)
     from howsure.studies.grounding.output.drawing import Sheet
 
-    sheet = Sheet(screen, most_side_px, font)
-    _mark(sheet, sample.result, delta)
-    rows = [row for row in _rows(sample, delta, chosen_as) if row[1]]
-    return sheet.finished(_verdict(sample, delta), rows)
+    sheet = Sheet(screen.pixels, most_side_px, font)
+    _mark(sheet, about, delta)
+    rows = [row for row in _rows(sample, about, delta, chosen_as, screen.remark) if row[1]]
+    return sheet.finished(_verdict(sample, about, delta), rows)
 
 
-def _mark(sheet: Sheet, result: dict[str, Any], delta: float | None) -> None:
+def _mark(sheet: Sheet, about: Clicked, delta: float | None) -> None:
     from howsure.studies.grounding.output.drawing import BLUE, VERMILION
 
-    _mark_target(sheet, result["target"], delta)
-    for place in (result.get("samples") or {}).get("points", ()):
+    _mark_target(sheet, about.target, delta)
+    for place in (about.samples.points if about.samples is not None else [])[:MOST_DOTS]:
         sheet.small_dot(sheet.held(sheet.at(place)))
-    click, target = result.get("pred_coord"), result["gt_coord"]
-    if click is None:
+    if about.pred_coord is None:
         return
-    shown = sheet.held(sheet.at(click))
-    if target is not None:
-        sheet.link(_edge(sheet, result["target"], shown), shown, _thousandths(result["l2"]))
-    if is_outside(click):
-        sheet.arrow(shown, sheet.at(click), VERMILION)
-    if result["target"]["kind"] == "point":
-        sheet.cross(sheet.at(target), BLUE)  # over the line
+    shown = sheet.held(sheet.at(about.pred_coord))
+    if about.target.coords and about.l2 is not None:
+        sheet.link(_edge(sheet, about.target, shown), shown, _thousandths(about.l2))
+    if is_outside(about.pred_coord):
+        sheet.arrow(shown, sheet.at(about.pred_coord), VERMILION)
+    if about.target.kind == "point":
+        sheet.cross(sheet.at(about.target.places[0]), BLUE)  # over the line
     sheet.ring(shown, VERMILION)
 
 
-def _mark_target(sheet: Sheet, target: dict[str, Any], delta: float | None) -> None:
+def _mark_target(sheet: Sheet, target: Target, delta: float | None) -> None:
     from howsure.studies.grounding.output.drawing import BLUE
 
-    kind, coords = target["kind"], target["coords"]
-    places = [sheet.at(pair) for pair in zip(coords[0::2], coords[1::2], strict=True)]
-    if kind == "box":
+    places = [sheet.at(place) for place in target.places]
+    if target.kind == "box":
         sheet.box(places[0], places[1], BLUE)
-    elif kind == "polygon":
+    elif target.kind == "polygon":
         sheet.outline(places, BLUE)
-    elif kind == "point":
+    elif target.kind == "point":
         if delta:
             sheet.dashes(places[0], delta / 1000 * sheet.width, delta / 1000 * sheet.height, BLUE)
         sheet.cross(places[0], BLUE)
 
 
-def _edge(sheet: Sheet, target: dict[str, Any], click: tuple[float, float]) -> tuple[float, float]:
+def _edge(sheet: Sheet, target: Target, click: Place) -> Place:
     """Where the line to the click leaves the target, so that it does not cover what was to be clicked: the border of
     the smallest box around it. The click itself where that lies inside."""
-    coords = target["coords"]
-    corners = [sheet.at(pair) for pair in zip(coords[0::2], coords[1::2], strict=True)]
+    corners = [sheet.at(place) for place in target.places]
     xs, ys = [x for x, _ in corners], [y for _, y in corners]
     centre = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
     half = ((max(xs) - min(xs)) / 2, (max(ys) - min(ys)) / 2)
@@ -278,52 +397,51 @@ def is_outside(place: Sequence[float]) -> bool:
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
-def _verdict(sample: Sample, delta: float | None) -> tuple[str, tuple[int, int, int], bool]:
+def _verdict(sample: Sample, about: Clicked, delta: float | None) -> tuple[str, tuple[int, int, int], bool]:
     """The badge and the words beside it; a hit's badge is filled, so that more than its colour tells it."""
     from howsure.studies.grounding.output.drawing import GREEN, GREY, VERMILION
 
     if sample.failed:
         return f"NO ANSWER | {(sample.reason or '').replace('_', ' ')}", GREY, False
-    words = " · ".join(_found(sample.result, delta))
-    return (f"HIT | {words}", GREEN, True) if sample.result["hit"] else (f"MISS | {words}", VERMILION, False)
+    words = " · ".join(_found(about, delta))
+    return (f"HIT | {words}", GREEN, True) if about.hit else (f"MISS | {words}", VERMILION, False)
 
 
-def _found(result: dict[str, Any], delta: float | None) -> Iterator[str]:
-    kind = result["target"]["kind"]
-    if result["says"] == "wrong_format":
-        yield f"no place can be read in the answer ({(result.get('why_not') or 'wrong format').replace('_', ' ')})"
-    elif result["says"] == "refusal":
+def _found(about: Clicked, delta: float | None) -> Iterator[str]:
+    kind = about.target.kind
+    if about.says == "wrong_format":
+        yield f"no place can be read in the answer ({(about.why_not or 'wrong format').replace('_', ' ')})"
+    elif about.says == "refusal":
         yield "it says that there is nothing to click" + (", and there is not" if kind == "refusal" else "")
     elif kind == "refusal":
         yield "it clicks, and there is nothing to click"
-    if result["l2"] is not None:
-        reach = "" if delta is None else f" ({'within' if result['within_delta'] else 'beyond'} delta {delta:g})"
-        yield f"{_thousandths(result['l2'])} thousandths off{reach}"
-    if result["inside"] is not None and result["pred_coord"] is not None:
-        yield f"{'inside' if result['inside'] else 'outside of'} the {kind}"
+    if about.l2 is not None:
+        reach = "" if delta is None else f" ({'within' if about.within_delta else 'beyond'} delta {delta:g})"
+        yield f"{_thousandths(about.l2)} thousandths off{reach}"
+    if about.inside is not None and about.pred_coord is not None:
+        yield f"{'inside' if about.inside else 'outside of'} the {kind}"
 
 
-def _rows(sample: Sample, delta: float | None, chosen_as: str | None) -> Iterator[tuple[str, str]]:
-    result = sample.result
-    yield "instruction", result["instruction"]
-    yield "target", _place(result["gt_coord"], result["gt_content"])
+def _rows(
+    sample: Sample, about: Clicked, delta: float | None, chosen_as: str | None, remark: str
+) -> Iterator[tuple[str, str]]:
+    yield "instruction", about.instruction
+    yield "target", _place(about.gt_coord, about.gt_content)
     if sample.failed:
         yield "no answer", sample.detail or ""
     else:
-        yield (
-            "click" if result["pred_coord"] is not None else "names",
-            _place(result["pred_coord"], result["pred_content"]),
-        )
-        yield "answer", result.get("pred_raw") or ""
-        yield "sureness", ", ".join(_sureness(result))
-        yield "drawn", _drawn(result.get("samples"))
-    yield "marks", "; ".join(legend(result, delta))
+        yield "click" if about.pred_coord is not None else "names", _place(about.pred_coord, about.pred_content)
+        yield "answer", about.pred_raw or ""
+        yield "sureness", ", ".join(_sureness(about))
+        yield "drawn", _drawn(about.samples)
+    dots = about.samples is not None and bool(about.samples.points)
+    yield "marks", "; ".join(legend(about.target.kind, about.pred_coord, delta, dots=dots))
     yield "chosen as", chosen_as or ""
-    name = PurePath(result["image_path"]).name
-    yield "sample", f"{sample.id} on {name}, {result['image_size'][0]} x {result['image_size'][1]} pixels"
+    name, (width, height) = PurePath(about.image_path).name, about.image_size
+    yield "sample", f"{sample.id} on {name}, {width} x {height} pixels{remark}"
 
 
-def _place(place: Sequence[float] | None, content: str | None) -> str:
+def _place(place: Place | None, content: str | None) -> str:
     """`“left arrow” at (100.0, 200.0)`, as much of it as there is."""
     words = [f"“{content}”"] if content else []
     if place is not None:
@@ -337,33 +455,32 @@ def _thousandths(value: float) -> str:
     return f"{value:.1f}" if abs(value) < 1e6 else f"{value:.3g}"
 
 
-def _sureness(result: dict[str, Any]) -> Iterator[str]:
-    missing = result.get("confidence_missing") or {}
-    for kind, value in (result.get("confidence") or {}).items():
+def _sureness(about: Clicked) -> Iterator[str]:
+    for kind, value in about.confidence.items():
         name = kind.replace("_", " ")
         if value is None:
-            yield f"{name} missing ({str(missing.get(kind, 'not known')).replace('_', ' ')})"
+            why = about.confidence_missing.get(kind) or "not known"
+            yield f"{name} missing ({why.replace('_', ' ')})"
         else:
             yield f"{name} {_thousandths(value)} thousandths" if kind in DISTANCES else f"{name} {value:.3f}"
 
 
-def _drawn(samples: dict[str, Any] | None) -> str:
+def _drawn(samples: Drawn | None) -> str:
     if samples is None:
         return ""
-    parts = {"in wrong format": samples["wrong_format"], "refusals": samples["refusals"], "failed": samples["failed"]}
+    parts = {"in wrong format": samples.wrong_format, "refusals": samples.refusals, "failed": samples.failed}
     rest = "".join(f", {count} {words}" for words, count in parts.items() if count)
-    return f"{len(samples['points'])} clicks of {samples['asked']} more answers{rest}"
+    return f"{len(samples.points)} clicks of {samples.asked} more answers{rest}"
 
 
-def legend(result: dict[str, Any], delta: float | None) -> Iterator[str]:
-    """What the marks on a screen mean, of those that are on it."""
+def legend(kind: str, click: Sequence[float] | None, delta: float | None, *, dots: bool) -> Iterator[str]:
+    """What the marks on a screen mean, of those that are on it: for this kind of target, this click, and other answers'
+    clicks as dots."""
     shapes = {"point": "blue cross", "box": "blue box", "polygon": "blue outline"}
-    kind = result["target"]["kind"]
     yield f"{shapes[kind]}: where the click belongs" if kind in shapes else "nothing on this screen is to be clicked"
     if kind == "point" and delta:
         yield f"blue dashes: {delta:g} thousandths around it"
-    click = result.get("pred_coord")
     if click is not None:
         yield "orange ring: where the model clicks" + (", farther that way" if is_outside(click) else "")
-    if (result.get("samples") or {}).get("points"):
+    if dots:
         yield "yellow dots: where its other answers click"
