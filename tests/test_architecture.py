@@ -14,6 +14,7 @@ FLOORS = {
     "errors": 0,
     "wiring": 0,
     "isolated": 0,
+    "limited": 0,
     "data": 0,
     "storage": 1,
     "measures": 1,

@@ -76,7 +76,7 @@ def test_many_are_inspected_at_once_each_once(tmp_path: Path, monkeypatch: pytes
     good = str(picture(tmp_path / "a.png", 8, 8))
     seen: list[str] = []
     right = images._inspect
-    monkeypatch.setattr(images, "_inspect", lambda path: (seen.append(str(path)), right(path))[1])
+    monkeypatch.setattr(images, "_inspect", lambda path, *rest: (seen.append(str(path)), right(path, *rest))[1])
     found = inspect_pictures([good, str(tmp_path / "gone.png"), good])
     assert list(found) == [good, str(tmp_path / "gone.png")]
     assert found[good] == inspect_picture(good)

@@ -1,0 +1,243 @@
+"""Images and chat templates from outside are worked on in processes with limits: none takes minutes or all memory, none
+keeps Ctrl-C waiting, and no process outlives whoever asked it."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import struct
+import subprocess
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from howsure.errors import InputError
+from howsure.isolated import python
+from howsure.limited import Ended, LimitedFunction, Raised
+from howsure.models import images
+from howsure.models.images import inspect_picture
+from tiny_vision import picture
+
+MIB = 2**20
+PROMPT_SECONDS = 6
+"""What Ctrl-C may take on a busy machine; the images here would take minutes."""
+
+
+def scans(side_px: int, times: int) -> bytes:
+    """A progressive JPEG of one grey whose last refinement stands in it so many times: 31 bytes, and a pass each."""
+    out = io.BytesIO()
+    Image.new("L", (side_px, side_px), 128).save(out, "JPEG", progressive=True)
+    jpeg = out.getvalue()
+    start = jpeg.rindex(b"\xff\xda")
+    return jpeg[:-2] + jpeg[start:-2] * times + jpeg[-2:]
+
+
+def tiff(tags: list[tuple[int, int]], rest: bytes = b"") -> bytes:
+    """Tags of one number each; that of -1 has all the numbers that follow."""
+    start = 8 + 2 + 12 * len(tags) + 4
+    rows = [(tag, 4, 1, value) if value >= 0 else (tag, 4, len(rest) // 4, start) for tag, value in tags]
+    entries = b"".join(struct.pack("<HHII", *row) for row in rows)
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4) + rest
+
+
+STRIPS = 600_000
+SLOW: dict[str, Callable[[], bytes]] = {
+    "scans.jpg": lambda: scans(1000, 40_000),
+    "comments.ppm": lambda: b"P3\n4 4\n255\n" + b"#\n" * 500_000 + b"1 " * 48,
+    "strips.tiff": lambda: tiff(
+        [(256, 1), (257, STRIPS), (258, 8), (259, 1), (262, 1), (273, -1), (278, 1), (279, -1)],
+        struct.pack("<I", 1) * STRIPS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_an_image_that_takes_too_long_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(SLOW[name]())
+    good = picture(tmp_path / "good.png", 8, 8)
+    with pytest.raises(InputError, match="cannot be decoded: it takes too long; write it anew") as caught:
+        inspect_picture(tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
+    assert inspect_picture(good).width == 8
+
+
+def test_an_image_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
+    """Four bytes a pixel, and eight while it is converted: 90 million are within all other limits."""
+    Image.new("RGBA", (10_000, 9_000)).save(tmp_path / "wide.png", compress_level=1)
+    with pytest.raises(InputError, match="it takes more than 600 MiB of memory; write it anew, or scale it down"):
+        inspect_picture(tmp_path / "wide.png")
+
+
+def test_frames_of_a_film_are_not_counted_to_send_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from PIL.GifImagePlugin import GifImageFile
+
+    frames = [Image.new("P", (8, 8), i) for i in range(3)]
+    frames[0].save(tmp_path / "film.gif", save_all=True, append_images=frames[1:])
+    monkeypatch.setattr(GifImageFile, "is_animated", property(lambda _: pytest.fail("all frames are read")))
+    assert inspect_picture(tmp_path / "film.gif").to_send()[0] == "image/png"
+
+
+# -- Ctrl-C, and whose process it is ------------------------------------------------------------------------------
+
+
+@contextmanager
+def looking_at(*paths: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that inspects images, and has begun to."""
+    code = "import sys; from howsure.models.images import inspect_pictures; inspect_pictures(sys.argv[1:])"
+    process = subprocess.Popen(**python("-c", code, *map(str, paths)), stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: bool(busy_children(process.pid)))
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def busy_children(pid: int) -> set[int]:
+    """Children that have worked for some time, by the clock of the kernel."""
+    return {child for child in children(pid) if cpu_ticks(child) >= 20}
+
+
+def children(pid: int) -> set[int]:
+    tasks = Path(f"/proc/{pid}/task")
+    return {int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()}
+
+
+def cpu_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def is_there(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(come_true: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not come_true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> list[Path]:
+    """As large as an image may be: the limit is 22 s of CPU time."""
+    content = scans(9_900, 2_000)
+    paths = [tmp_path / f"{i}.jpg" for i in range(6)]
+    for path in paths:
+        path.write_bytes(content)
+    return paths
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_ctrl_c_ends_the_looking_and_its_processes_at_once(endless: list[Path], count: int) -> None:
+    with looking_at(*endless[:count]) as process:
+        helpers = children(process.pid)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+        assert time.monotonic() - start < PROMPT_SECONDS
+        wait_until(lambda: not any(map(is_there, helpers)), PROMPT_SECONDS)
+
+
+def test_ctrl_c_of_a_terminal_is_for_the_one_who_asks(tmp_path: Path) -> None:
+    """It reaches all processes of the terminal."""
+    compress = LimitedFunction("zlib:compress", cpu_seconds=1, memory_bytes=200 * MIB)
+    compress(b"begin")
+    (helper,) = compress._idle
+    os.kill(helper._process.pid, signal.SIGINT)
+    assert zlib.decompress(compress(b"a" * 100)) == b"a" * 100
+    assert compress._idle == [helper]
+    compress.stop()
+
+
+def test_idle_processes_end_with_whoever_started_them(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from howsure.models.images import inspect_picture; inspect_picture(sys.argv[1]);"
+        "print(flush=True); time.sleep(60)"
+    )
+    given = python("-c", code, str(picture(tmp_path / "a.png", 8, 8)))
+    with subprocess.Popen(**given, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (helper,) = children(process.pid)
+        process.kill()
+    wait_until(lambda: not is_there(helper), 10)
+
+
+def test_a_forked_process_has_its_own(tmp_path: Path) -> None:
+    path = picture(tmp_path / "a.png", 8, 8)
+    inspect_picture(path)
+    before = set(images._shown_size._all)
+    child = os.fork()
+    if child == 0:
+        ok = not images._shown_size._all and inspect_picture(path).width == 8 and len(images._shown_size._all) == 1
+        images._shown_size.stop()
+        os._exit(0 if ok else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    assert inspect_picture(path).width == 8
+    assert set(images._shown_size._all) == before
+
+
+# -- functions under limits ---------------------------------------------------------------------------------------
+
+
+def test_what_ends_a_process_is_said_and_the_next_call_has_another() -> None:
+    abort = LimitedFunction("os:abort", cpu_seconds=5, memory_bytes=200 * MIB)
+    for _ in range(2):
+        with pytest.raises(Ended, match=r"ends the process that works on it \(SIGABRT\)"):
+            abort()
+    killed = LimitedFunction("zlib:compress", cpu_seconds=5, memory_bytes=200 * MIB)
+    killed(b"begin")
+    killed._idle[0].kill()  # as the system does for want of memory
+    wait_until(lambda: not killed._idle[0].is_alive)
+    assert zlib.decompress(killed(b"again")) == b"again"
+    killed.stop()
+
+
+def test_memory_is_limited_and_given_back() -> None:
+    unpack = LimitedFunction("zlib:decompress", cpu_seconds=5, memory_bytes=200 * MIB)
+    with pytest.raises(Ended, match="takes more than 200 MiB of memory"):
+        unpack(zlib.compress(bytes(300 * MIB)))
+    (process,) = unpack._idle
+    assert len(unpack(zlib.compress(bytes(50 * MIB)))) == 50 * MIB
+    assert unpack._idle == [process]
+    unpack.stop()
+
+
+def test_what_the_function_raises_is_told_in_its_words() -> None:
+    unpack = LimitedFunction("zlib:decompress", cpu_seconds=5, memory_bytes=200 * MIB)
+    with pytest.raises(Raised, match="incorrect header check"):
+        unpack(b"no zlib")
+    with pytest.raises(Raised, match="No module named 'nowhere_at_all'"):
+        LimitedFunction("nowhere_at_all:f", cpu_seconds=5, memory_bytes=200 * MIB)()
+    unpack.stop()
+
+
+def test_no_more_processes_than_cores(tmp_path: Path) -> None:
+    compress = LimitedFunction("zlib:compress", cpu_seconds=5, memory_bytes=200 * MIB)
+    with ThreadPoolExecutor(16) as pool:
+        assert [zlib.decompress(one) for one in pool.map(compress, [bytes([i]) * 1000 for i in range(64)])] == [
+            bytes([i]) * 1000 for i in range(64)
+        ]
+    assert 1 <= len(compress._all) <= len(os.sched_getaffinity(0))
+    compress.stop()
+    assert not compress._all
+
+
+def test_nothing_heavy_is_loaded_to_look_at_an_image() -> None:
+    """Each process starts anew: with NumPy or the stores among its imports it would take ten times as long."""
+    code = "import sys, howsure.models.decoding; print({'numpy', 'fsspec', 'msgspec', 'PIL'} & set(sys.modules))"
+    done = subprocess.run(**python("-c", code), capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "set()", done.stderr
