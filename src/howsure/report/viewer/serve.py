@@ -95,10 +95,11 @@ def serve(folder: Path, listener: socket.socket, address: Address) -> None:
     import uvicorn
 
     from howsure.report.viewer.app import make_app
+    from howsure.report.viewer.connections import Server
 
     app = make_app(folder, host=address.host, token=address.token)
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, server_header=False, lifespan="off", ws="none",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[listener])
+    Server(config).run(sockets=[listener])
