@@ -22,11 +22,17 @@ def view(
         int | None,
         typer.Option(help="Port; 0: any that is free. Default: 8765, or the next free one.", min=0, max=65535),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; anything but this machine needs --token.")] = (
+    host: Annotated[str, typer.Option(help="Address to listen on; anything but this machine needs a token.")] = (
         "127.0.0.1"
     ),
     token: Annotated[
-        str | None, typer.Option(help="Ask for this text, of 16 characters or more; `auto` makes one.")
+        str | None, typer.Option(help="`auto`: ask for a token, which is made now.", metavar="auto")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            **common.LOCAL, help="Ask for the token in this file, which only you can read. Or set HOWSURE_VIEW_TOKEN."
+        ),
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")] = False,
     as_json: common.AsJson = False,
@@ -47,7 +53,7 @@ def view(
     server.check_installed()
     served_root(folder)
     host = server.checked_host(host)
-    asked = server.checked_token(host, token)
+    asked = server.checked_token(host, token, token_file)
     found = len(find_runs(folder))
     if dry_run:
         return common.print_plan({"runs": found, "model_calls": 0, "tokens": 0}, as_json)
@@ -56,11 +62,9 @@ def view(
     _announce(address.url, folder, found, as_json, quiet)
     if not quiet and address.host in server.EVERYWHERE:
         common.say("from other machines, with this machine's name or number in place of the one in the address")
-    if open_browser:
-        import webbrowser
-
-        webbrowser.open(address.url)
-    with contextlib.suppress(KeyboardInterrupt):  # the usual way to end it
+    with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as held:  # Ctrl-C is the usual way to end it
+        if open_browser:
+            held.enter_context(server.opened_in_browser(address))
         server.serve(folder, listener, address)
     return common.DONE
 
