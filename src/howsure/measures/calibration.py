@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import InputError, MissingExtra
+from howsure.isolated import load_matplotlib
 from howsure.measures._checks import binary_vector, check_level, cluster_codes, same_length, unit_vector
 from howsure.measures.intervals import LEAST_UNITS, Interval, mean_interval, share_interval
 
@@ -204,6 +205,7 @@ def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float | None:
     if len(confidence) == 0:
         return None
     try:
+        load_matplotlib()
         from relplot import smECE  # imports matplotlib: two seconds, paid only here
     except ImportError as error:
         raise MissingExtra("smooth ECE", "stats", "relplot") from error

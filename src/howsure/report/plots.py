@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howsure.errors import InputError, MissingExtra
+from howsure.isolated import load_matplotlib
 from howsure.measures import BlockEntropy, nats_to_bits
 from howsure.report.text import shortened
 from howsure.studies.entropy import TextEntropy
@@ -28,6 +29,7 @@ STYLES = (("#1b1b1b", "-"), ("#d55e00", "--"), ("#0072b2", "-."), ("#009e73", ":
 """Colours that colour-blind readers can tell apart (Okabe and Ito 2008), and lines that differ in grey print too."""
 
 _SETTINGS: Any = {
+    "text.usetex": False,  # else the settings of whoever runs this start latex
     "svg.fonttype": "none",  # text stays text, so that it can be read aloud and searched
     "svg.hashsalt": "howsure",  # else the ids within the file are drawn by chance
     "font.family": "sans-serif",
@@ -139,6 +141,7 @@ def _styles(count: int) -> list[tuple[str, str]]:
 def _axes(path: Path) -> Iterator[Axes]:
     """Empty axes to draw on; what was drawn is written when the block ends."""
     check_plot(path)
+    load_matplotlib()
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
