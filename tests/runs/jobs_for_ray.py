@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,13 @@ class DiesAtStart(Job[int, int]):
 
     def __call__(self, piece: int) -> int:
         return piece
+
+
+class Where(Job[int, Any]):
+    """Where a worker finds code, and files."""
+
+    def __call__(self, piece: int) -> Any:
+        return sys.path, os.getcwd()
 
 
 class Refuses(Job[int, int]):

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import socket
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from howsure.errors import InputError, MissingExtra, WorkersLost
+from howsure.isolated import environment, neutral_folder
 from howsure.runs.engine import Job
 from howsure.runs.processes import usable_cores
 from howsure.runs.ray_pool import Pool, Room
@@ -66,6 +70,7 @@ class RayEngine:
         self.workers = workers
         self._announce = announce or (lambda _: None)
         self._connected_here = False
+        self._until_closed = ExitStack()
         self._pool: Pool | None = None
 
     def look(self) -> None:
@@ -108,6 +113,7 @@ class RayEngine:
 
             ray.shutdown()
             self._connected_here = False
+        self._until_closed.close()
 
     def _let_go(self) -> None:
         if self._pool is not None:
@@ -124,7 +130,7 @@ class RayEngine:
         if ray.is_initialized():
             return
         began = time.monotonic()
-        _connect(ray, self.address, cpus)
+        _connect(ray, self.address, cpus, self._until_closed)
         _keep_off_stdout()
         self._connected_here = True
         if self.address is None and time.monotonic() - began > 1:
@@ -171,26 +177,84 @@ def _keep_off_stdout() -> None:
     worker.print_to_stdstream = lambda *_, **__: None
 
 
-def _connect(ray: Any, address: str | None, cpus: int) -> None:
+def _connect(ray: Any, address: str | None, cpus: int, until_closed: ExitStack) -> None:
+    """From the neutral folder: Ray starts its processes where it is called, and has workers import from there first."""
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     if address is None:
         with _told("Ray cannot be started on this machine", "RAY_TMPDIR may name another folder, of a short path"):
-            ray.init(
-                address="local",
-                num_cpus=cpus,
-                include_dashboard=False,
-                object_store_memory=OWN_STORE_BYTES,
-                _system_config={"max_direct_call_object_size": INLINE_BYTES},
-                **quiet,
-            )
+            folder = until_closed.enter_context(_own_folder())
+            until_closed.callback(_read_settings_anew)
+            with _for_the_owner_alone(), neutral_folder():
+                ray.init(
+                    address="local",
+                    num_cpus=cpus,
+                    include_dashboard=False,
+                    object_store_memory=OWN_STORE_BYTES,
+                    _system_config={"max_direct_call_object_size": INLINE_BYTES},
+                    _temp_dir=os.path.join(folder, "r"),
+                    **quiet,
+                )
         return
     remedy = (
         "start one with `ray start --head`, or check --address; one that asks for a token takes RAY_AUTH_MODE=token "
         "and the head's ~/.ray/auth_token here"
     )
-    with _told(f"no Ray cluster answers at {address}", remedy):
+    with _told(f"no Ray cluster answers at {address}", remedy), _variables({}), neutral_folder():
         _knock(address)
         ray.init(address=address, **quiet)
+
+
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    """Ray lets everybody write to its own folder, and to the sockets and logs there; around this one is a closed one.
+
+    Its name is short, since those of sockets must be.
+    """
+    above = os.environ.get("RAY_TMPDIR") or ("/tmp" if sys.platform == "darwin" else None)
+    return tempfile.TemporaryDirectory(prefix="ray-", dir=above and os.path.abspath(above), ignore_cleanup_errors=True)
+
+
+@contextmanager
+def _for_the_owner_alone() -> Iterator[None]:
+    """A Ray that is started meanwhile listens on loopback only, and wants a token that is in its environment alone.
+
+    Ray itself would write one into ~/.ray, for everybody to read. A token that the user set is left as it is.
+    """
+    from ray._private import ray_constants
+
+    given = "RAY_AUTH_TOKEN" in os.environ or "RAY_AUTH_TOKEN_PATH" in os.environ
+    token = {} if given else {"RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    with _variables({**environment(), **token, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}):
+        _read_settings_anew()
+        usual = ray_constants.ENABLE_RAY_CLUSTER
+        ray_constants.ENABLE_RAY_CLUSTER = False  # the variable above, as it was when Ray was imported
+        try:
+            yield
+        finally:
+            ray_constants.ENABLE_RAY_CLUSTER = usual
+
+
+@contextmanager
+def _variables(settings: dict[str, str]) -> Iterator[None]:
+    """The environment with these, and after it as it was, whatever Ray wrote into it."""
+    before = dict(os.environ)
+    token = before.get("RAY_AUTH_TOKEN_PATH")
+    os.environ.update(settings | ({"RAY_AUTH_TOKEN_PATH": os.path.abspath(token)} if token else {}))
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
+def _read_settings_anew() -> None:
+    """Ray looks once a process for how to authenticate; older versions know no tokens."""
+    import ray
+
+    core: Any = ray._raylet
+    if hasattr(core, "AuthenticationTokenLoader"):
+        core.Config.initialize("")
+        core.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _knock(address: str) -> None:

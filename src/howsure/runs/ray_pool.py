@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from howsure._version import __version__
 from howsure.errors import HowsureError, WorkersLost
+from howsure.isolated import isolate
 from howsure.runs.engine import Job
 
 PIECES_A_WORKER = 2
@@ -61,6 +62,7 @@ class Worker:
     _job: Job[Any, Any]
 
     def __init__(self, folder: str) -> None:
+        isolate()
         if os.path.isdir(folder):  # so that relative names mean the same; on another machine there may be none
             os.chdir(folder)
 
