@@ -4,6 +4,7 @@ keeps Ctrl-C waiting, and no process outlives whoever asked it."""
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import struct
@@ -18,12 +19,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from howsure.errors import InputError
+import howsure
+from howsure.errors import InputError, ModelError
 from howsure.isolated import python
 from howsure.limited import Ended, LimitedFunction, Raised
-from howsure.models import images
+from howsure.models import chat_templates, images
+from howsure.models.contract import Message, Rolling
 from howsure.models.images import inspect_picture
-from tiny_vision import picture
+from models.test_conversations import ALTERNATING, CHATML, TALK, TRIMMED
+from tiny_vision import build_vision, picture
 
 MIB = 2**20
 PROMPT_SECONDS = 6
@@ -239,5 +243,124 @@ def test_no_more_processes_than_cores(tmp_path: Path) -> None:
 def test_nothing_heavy_is_loaded_to_look_at_an_image() -> None:
     """Each process starts anew: with NumPy or the stores among its imports it would take ten times as long."""
     code = "import sys, howsure.models.decoding; print({'numpy', 'fsspec', 'msgspec', 'PIL'} & set(sys.modules))"
+    done = subprocess.run(**python("-c", code), capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "set()", done.stderr
+
+
+# -- chat templates ---------------------------------------------------------------------------------------------------
+
+ROUNDS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+ENDLESS = {
+    "nested-loops": ROUNDS,
+    "one-long-call": "{% set n = 9 %}{{ n ** (n ** n) > 1 }}",
+    "texts": "{% set s = namespace(t='x') %}{% for i in range(60) %}{% set s.t = s.t ~ s.t %}{% endfor %}{{ s.t }}",
+    "one-long-text": "{{ 'x' * 10 ** 10 }}",
+    "lists": "{% set s = namespace(t=[1]) %}{% for i in range(60) %}{% set s.t = s.t + s.t %}{% endfor %}{{ s.t }}",
+    "while-it-is-compiled": "{{ 9 ** (9 ** 9) > 1 }}",
+}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[LimitedFunction]:
+    """A tenth of the time that a template has."""
+    begun = LimitedFunction("howsure.models.chat_templates:render", cpu_seconds=0.5, memory_bytes=512 * MIB)
+    monkeypatch.setattr(chat_templates, "_render", begun)
+    yield begun
+    begun.stop()
+
+
+def applied(template: str, content: str = "hello") -> str:
+    return chat_templates.apply("hf:it", template, [{"role": "user", "content": content}], special_tokens={})
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_template_that_does_not_end_is_refused_and_the_next_one_is_run(impatient: object, name: str) -> None:
+    too_much = r"cannot be used: its chat template takes (too long|more than 512 MiB of memory); take another"
+    with pytest.raises(ModelError, match=too_much):
+        applied(ENDLESS[name])
+    assert applied("{{ messages[0].content }}!") == "hello!"
+
+
+def test_a_macro_within_itself_and_a_text_without_measure_are_refused() -> None:
+    with pytest.raises(InputError, match="refuses these messages: maximum recursion depth exceeded"):
+        applied("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")
+    with pytest.raises(InputError, match="hf:it's chat template refuses these messages: it writes more than 64 MiB"):
+        applied("{{ 'x' * 70000000 }}")
+
+
+def with_template(folder: Path, template: str, place: str = "chat_template.jinja") -> str:
+    """A tiny model with this template, and its name."""
+    from models.test_conversations import build_chat
+
+    build_chat(folder)
+    (folder / "chat_template.jinja").unlink()
+    if place == "tokenizer_config.json":
+        config = json.loads((folder / place).read_text())
+        (folder / place).write_text(json.dumps(config | {"chat_template": template}))
+    else:
+        (folder / place).write_text(template)
+    return f"hf:{folder}"
+
+
+@pytest.mark.parametrize("place", ["chat_template.jinja", "tokenizer_config.json"])
+def test_a_model_whose_template_does_not_end_is_refused_wherever_it_is_asked(
+    tmp_path: Path, impatient: LimitedFunction, place: str
+) -> None:
+    model = howsure.load(with_template(tmp_path, ROUNDS, place))
+    asked = [Message("user", "hello"), Message("tool", "it is four")]
+    for ask in (
+        lambda: model.generate([asked]),
+        lambda: model.score([(asked, ["a", "b"])]),
+        lambda: model.read_conversations([asked], Rolling()),
+    ):
+        start = time.monotonic()
+        with pytest.raises(ModelError, match="its chat template takes too long"):
+            ask()
+        assert time.monotonic() - start < 30, "other ways to give the messages were tried"
+
+
+def test_a_template_of_a_processor_is_limited_too(tmp_path: Path, impatient: object) -> None:
+    folder = build_vision("llava", tmp_path)
+    (folder / "chat_template.jinja").unlink(missing_ok=True)
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": ROUNDS}))
+    with pytest.raises(ModelError, match="its chat template takes too long"):
+        howsure.load(f"hf:{folder}").generate(["hello"])
+
+
+def test_what_a_template_says_itself_is_told_as_it_was(tmp_path: Path) -> None:
+    name = with_template(tmp_path, "{{ raise_exception('No tools, please') }}")
+    with pytest.raises(InputError, match=r"^hf:.*'s chat template refuses these messages: No tools, please$"):
+        howsure.load(name).generate(["hello"])
+
+
+EVERYTHING = (
+    "{{ bos_token }}{% generation %}{{ messages | tojson(indent=1) }}{% endgeneration %}{{ strftime_now('%Y') }}"
+    "{% for m in messages %}{% if loop.last %}{% break %}{% endif %}{{ m }}{{ m['content'][::-1] }}{% endfor %}\n"
+    "{% if add_generation_prompt %}{{ eos_token }}>{% endif %}  {{ tools }}{{ nothing_of_the_kind }}"
+)
+
+
+@pytest.mark.parametrize("template", [CHATML, TRIMMED, ALTERNATING, EVERYTHING])
+@pytest.mark.parametrize("begin_answer", [True, False])
+def test_a_text_is_transformers_own_byte_for_byte(template: str, begin_answer: bool) -> None:
+    from tiny import byte_level_tokenizer
+
+    tokenizer = byte_level_tokenizer()
+    tokenizer.add_special_tokens({"bos_token": "<s>", "eos_token": "</é>"})
+    strange = "a\ud800b \x00\u2028 𝄞 <s>\r\n"
+    messages = [{"role": m.role, "content": m.content} for m in (*TALK[2:4], Message("user", strange))]
+    expected = tokenizer.apply_chat_template(
+        messages, chat_template=template, tokenize=False, add_generation_prompt=begin_answer
+    )
+    given = {"begin_answer": begin_answer, "special_tokens": tokenizer.special_tokens_map}
+    assert chat_templates.apply("it", template, messages, **given) == expected
+
+
+def test_little_of_transformers_is_loaded_to_run_a_template() -> None:
+    """Its whole package takes half a second of CPU time; a change in it that needs more shows here."""
+    code = (
+        "import sys; from howsure.models.chat_templates import _renderer; _renderer();"
+        "print({'transformers.utils.hub', 'torch', 'tokenizers'} & set(sys.modules))"
+    )
     done = subprocess.run(**python("-c", code), capture_output=True, check=True)
     assert done.stdout.decode().strip() == "set()", done.stderr

@@ -9,6 +9,7 @@ import numpy as np
 
 from howsure.errors import EvidenceError, InputError, UnusableImage, UnusableText
 from howsure.evidence import TokenLogprobs, TopAlternatives
+from howsure.models import chat_templates
 from howsure.models.contract import NOT_ASKED, Answer, Conversation, Failure, Message, as_messages
 from howsure.models.hf.parts import ModelParts
 from howsure.models.images import Picture
@@ -38,14 +39,14 @@ class WritingModel(ModelParts):
     def _apply_template(
         self, messages: list[dict[str, Any]], template: str | None = None, begin_answer: bool = True
     ) -> str:
+        tokenizer = self.encoder.tokenizer
         try:
-            return str(
-                self.encoder.tokenizer.apply_chat_template(
-                    messages, chat_template=template, tokenize=False, add_generation_prompt=begin_answer
-                )
-            )
-        except Exception as error:
+            chosen = tokenizer.get_chat_template(template)
+        except ValueError as error:  # several under names, none of which is the usual one
             raise InputError(f"{self.name}'s chat template refuses these messages: {error}") from error
+        return chat_templates.apply(
+            self.name, chosen, messages, begin_answer=begin_answer, special_tokens=tokenizer.special_tokens_map
+        )
 
     def generate(
         self,
@@ -60,6 +61,7 @@ class WritingModel(ModelParts):
         """`answer_schema` changes nothing: the weights write freely, and the conversation has to ask for the form."""
         if max_tokens < 1 or temperature < 0 or (top_logprobs or 0) < 0:
             raise InputError("max_tokens must be at least 1, temperature and top_logprobs not negative")
+        chat_templates.begin()
         from howsure.models.hf.generation import Manner
 
         manner = Manner(max_tokens, temperature, top_logprobs, seed)
