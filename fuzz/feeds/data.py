@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shutil
 from pathlib import Path
 
 from fuzz.scratch import folder, put
@@ -85,10 +86,15 @@ def arpa(data: bytes) -> None:
 
 def policy_config(data: bytes) -> None:
     """config.json of a LeRobot policy; its weights are an empty file that nobody opens."""
+    from howsure.models.hf.files import ModelFiles
     from howsure.models.lerobot.weights import Checkpoint
 
     put("policy/model.safetensors", b"")
-    checkpoint = Checkpoint(put("policy/config.json", data).parent)
+    files = ModelFiles(str(put("policy/config.json", data).parent))
+    try:
+        checkpoint = Checkpoint(files)
+    finally:
+        shutil.rmtree(files.path)
     for about in ("centred", "resizes_like_pillow", "tokenizer_name"):
         getattr(checkpoint, about)
 

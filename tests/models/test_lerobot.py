@@ -13,6 +13,7 @@ import pytest
 import howsure
 from howsure.errors import InputError, MissingCapability, WeightsError
 from howsure.models.contract import ScoreItem
+from howsure.models.hf.files import ModelFiles
 from howsure.models.images import Picture, inspect_picture
 from tiny_vision import NAMES_IN_POLICY, build_pi0_fast, pi0_fast_config, picture
 
@@ -245,7 +246,7 @@ def test_the_real_policy_is_recognised_by_its_shapes(kind: str, tmp_path: Path) 
     with torch.device("meta"):
         network = PaliGemmaForConditionalGeneration(real)
     shapes = {_inner(NAMES_IN_POLICY[kind](name)): tuple(t.shape) for name, t in network.state_dict().items()}
-    checkpoint = Checkpoint(build_pi0_fast(tmp_path, kind=kind))
+    checkpoint = Checkpoint(ModelFiles(str(build_pi0_fast(tmp_path, kind=kind))))
     checkpoint.__dict__["shapes"] = shapes
     found = checkpoint.paligemma_config()
     assert {name: getattr(found.text_config, name) for name in text} == text

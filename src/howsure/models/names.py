@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -50,12 +51,15 @@ def newest_checkpoint(folder: Path) -> Path:
     """The folder itself, or the newest of its `checkpoint-*` folders where it holds no model of its own."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder")
-    if (folder / "config.json").is_file() or (folder / "adapter_config.json").is_file():
+    if any(os.path.lexists(folder / name) for name in ("config.json", "adapter_config.json")):
         return folder
     steps = [(int(m[1]), p) for p in folder.iterdir() if (m := re.fullmatch(r"checkpoint-(\d+)", p.name))]
     if not steps:
         raise InputError(f"{folder} holds neither a config.json nor checkpoint-* folders, so it is no model")
-    return max(steps)[1]
+    newest = max(steps)[1]
+    if not newest.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{newest} leads out of {folder}: name the folder that it leads to")
+    return newest
 
 
 def _exists(path: str) -> bool:

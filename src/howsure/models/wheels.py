@@ -14,11 +14,13 @@ import subprocess
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from howsure.errors import WeightsError
 from howsure.isolated import python
+from howsure.storage.regular import open_regular
 
 CACHE_VARIABLE = "HOWSURE_CACHE"
 
@@ -91,8 +93,8 @@ def check_sha256(path: Path, expected: str, what: str) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with open_regular(path) as file:
+        return hashlib.file_digest(cast(BufferedReader, file), "sha256").hexdigest()
 
 
 def silent(_: str) -> None:

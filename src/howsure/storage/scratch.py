@@ -131,7 +131,9 @@ def new_folder_for(address: str, key: str | None = None) -> Copy:
 def shown_path(path: str) -> str:
     """A path among the copies as the address that it stands for; any other, and any address, as it may be shown."""
     address = path if is_address(path) else address_of(path)
-    return path if address is None else shown(address)
+    if address is None:
+        return path
+    return shown(address) if is_address(address) else address
 
 
 def absolute(path: str) -> str:

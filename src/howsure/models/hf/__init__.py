@@ -44,19 +44,20 @@ class HFTextModel(WritingModel):
 
     @classmethod
     def built_in(cls, name: str, options: ModelOptions) -> HFTextModel:
-        return cls(name, lambda: str(builtin.model_folder(options.announce)), None, options, built_in=True)
+        return cls(name, lambda: builtin.model_files(options.announce), None, options, built_in=True)
 
     @classmethod
     def open(cls, name: ModelName, options: ModelOptions) -> HFTextModel:
-        from howsure.models.hf.loading import reads_images, refuse_lone_adapter, resolve
+        from howsure.models.hf.files import ADAPTER, ModelFiles
+        from howsure.models.hf.loading import reads_images, resolve
 
-        source = resolve(name.target)
-        refuse_lone_adapter(source)
-        if reads_images(source):
+        files = ModelFiles(resolve(name.target), trust_remote_code=options.trust_remote_code)
+        adapter = ModelFiles(resolve(name.adapter), ADAPTER) if name.adapter is not None else None
+        if reads_images(files):
             from howsure.models.hf.image_text import HFImageTextModel
 
             cls = HFImageTextModel
-        return cls(str(name), lambda: source, name.adapter, options, built_in=False)
+        return cls(str(name), lambda: files, adapter, options, built_in=False)
 
     # -- score ------------------------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ class HFImageTextModel(HFTextModel):
     def sight(self) -> Sight:
         options = self._options
         return Sight(
-            self.source, self.whole_config, self.encoder.tokenizer, options.trust_remote_code, options.max_pixels
+            self.files, self.whole_config, self.encoder.tokenizer, options.trust_remote_code, options.max_pixels
         )
 
     @cached_property
@@ -84,7 +84,7 @@ class HFImageTextModel(HFTextModel):
 
         self._announce_loading()
         return load_network(
-            self.source, self._adapter, self.dtype, self.device, self._options.trust_remote_code, images=True
+            self.files, self._adapter, self.dtype, self.device, self._options.trust_remote_code, images=True
         )
 
     def _make_scorer(self) -> Any:

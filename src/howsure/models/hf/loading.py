@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from howsure.errors import HowsureError, InputError, WeightsError
 from howsure.models.names import newest_checkpoint
+from howsure.storage.scratch import shown_path
 
-SAMPLED_BYTES = 1 << 20
-"""Files above this size are fingerprinted by their size and their first and last this many bytes."""
+if TYPE_CHECKING:
+    from howsure.models.hf.files import ModelFiles
+
+
+NUMBERS_PER_BYTE, NUMBERS_PER_QUANTIZED_BYTE = 2, 16
+"""A number takes a byte, or a bit where weights are quantized; a tied matrix is kept once and counted twice."""
+SMALL_NETWORK = 1 << 26
+"""Numbers that are not worth a refusal: masks and tables are made, not kept."""
 
 
 def resolve(target: str) -> str:
@@ -25,15 +29,6 @@ def resolve(target: str) -> str:
     if target.startswith(("/", "./", "../", "~")) or target.count("/") > 1:
         raise InputError(f"there is no folder {target!r}; hf: takes a model folder or a hub name such as org/model")
     return target
-
-
-def refuse_lone_adapter(source: str) -> None:
-    """Say what an adapter lacks; without its base it holds no network."""
-    folder = Path(source)
-    if not (folder / "adapter_config.json").is_file() or (folder / "config.json").is_file():
-        return
-    base = cached_json(source, "adapter_config.json").get("base_model_name_or_path") or "<base>"
-    raise InputError(f"{source} is a LoRA adapter without the model that it belongs to: write hf:{base}+{source}")
 
 
 def choose_device(wanted: str | None, elsewhere: bool = False) -> str:
@@ -61,47 +56,27 @@ def threads_on(device: str) -> int | None:
     return int(torch.get_num_threads())
 
 
-def load_tokenizer(source: str, trust_remote_code: bool) -> Any:
+def load_tokenizer(files: ModelFiles, trust_remote_code: bool) -> Any:
     from transformers import AutoTokenizer
 
-    with explained(source, "tokenizer"):
-        return AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code)
+    with explained(files.path, "tokenizer"):
+        return AutoTokenizer.from_pretrained(files.path, trust_remote_code=trust_remote_code)
 
 
-def load_config(source: str, trust_remote_code: bool) -> Any:
+def load_config(files: ModelFiles, trust_remote_code: bool) -> Any:
     from transformers import AutoConfig
 
-    with explained(source, "configuration"):
-        return AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
+    with explained(files.path, "configuration"):
+        return AutoConfig.from_pretrained(files.path, trust_remote_code=trust_remote_code)
 
 
-def reads_images(source: str) -> bool:
+def reads_images(files: ModelFiles) -> bool:
     """Whether a checkpoint is an image-text model, by the kind that its configuration names."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
-    with explained(source, "configuration"):
-        found = cached_json(source, "config.json")
-    if not found and not Path(source).exists():
-        raise WeightsError(
-            f"the configuration of {source!r} cannot be had, neither from this machine nor from the hub: check the "
-            "name and the connection, or give the model's folder"
-        )
-    return found.get("model_type") in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
-
-
-def cached_json(source: str, name: str) -> dict[str, Any]:
-    """A JSON file of a checkpoint; empty where there is none."""
-    from transformers.utils import cached_file
-
-    with quiet_transformers():
-        found = cached_file(source, name, _raise_exceptions_for_missing_entries=False)
-    if found is None:
-        return {}
-    try:
-        content = json.loads(Path(os.fspath(found)).read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise WeightsError(f"{name} of {source} cannot be read: {error}") from error
-    return content if isinstance(content, dict) else {}
+    if "config.json" not in files.configs:
+        raise WeightsError(f"{files.source} holds no config.json, so it is no model that transformers knows")
+    return files.config("config.json").get("model_type") in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 
 def check_dtype(dtype: str) -> str:
@@ -112,13 +87,21 @@ def check_dtype(dtype: str) -> str:
 
 
 def load_network(
-    source: str, adapter: str | None, dtype: str, device: str, trust_remote_code: bool, images: bool = False
+    files: ModelFiles,
+    adapter: ModelFiles | None,
+    dtype: str,
+    device: str,
+    trust_remote_code: bool,
+    images: bool = False,
 ) -> Any:
     """The language model, checked to be whole, in evaluation mode on its device."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     check_dtype(dtype)
     kind = AutoModelForImageTextToText if images else AutoModelForCausalLM
+    source = files.lay_out_weights()
+    if not (trust_remote_code or files.verified):
+        _check_size(kind, files)
     with explained(source, "model"):
         network, info = kind.from_pretrained(
             source,
@@ -128,42 +111,38 @@ def load_network(
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # so that they are reported by name, and refused below
         )
-    refuse_random_weights(source, info)
+    refuse_random_weights(files.source, info)
     if adapter is not None:
         network = _add_adapter(network, adapter)
     return network.to(device).eval()
 
 
+def _check_size(kind: Any, files: ModelFiles) -> None:
+    """transformers makes room for the network that the configuration describes, and fills what the weights lack."""
+    import torch
+
+    config = load_config(files, trust_remote_code=False)
+    with explained(files.path, "model"), torch.device("meta"):
+        network = kind.from_config(config)
+    described = sum(tensor.numel() for tensors in (network.parameters(), network.buffers()) for tensor in tensors)
+    per_byte = NUMBERS_PER_BYTE if getattr(config, "quantization_config", None) is None else NUMBERS_PER_QUANTIZED_BYTE
+    if described > SMALL_NETWORK + per_byte * files.weight_bytes:
+        raise WeightsError(
+            f"config.json of {files.source} describes a network of {described:,} numbers, and its weights have only "
+            f"{files.weight_bytes:,} bytes: they do not belong together"
+        )
+
+
 def refuse_random_weights(source: str, info: Any) -> None:
     """transformers only warns when a checkpoint lacks tensors, and fills them with noise."""
     for kind in ("missing_keys", "mismatched_keys", "error_msgs"):
-        keys = sorted(str(key) for key in info.get(kind) or ())
+        keys = sorted(str(key)[:200] for key in info.get(kind) or ())
         if keys:
             raise WeightsError(
                 f"{source} does not hold the whole model: {kind.replace('_', ' ')} {', '.join(keys[:5])}"
                 + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
                 + "; they would be random, so it is not used"
             )
-
-
-def weights_fingerprint(source: str) -> str:
-    """What tells these weights from others: the hub's commit, or a hash over the files of a folder.
-
-    Large files count by their size and their ends, so that it stays quick.
-    """
-    if not Path(source).is_dir():
-        return f"hub:{_snapshot(source).name}"
-    folder, digest = Path(source), hashlib.sha256()
-    kinds = {".json", ".safetensors", ".jinja", ".model", ".txt", ".py"}
-    for path in sorted(p for p in folder.iterdir() if p.suffix in kinds):
-        size = path.stat().st_size
-        digest.update(f"{path.name}\0{size}\0".encode())
-        with path.open("rb") as file:
-            digest.update(file.read(SAMPLED_BYTES))
-            if size > SAMPLED_BYTES:
-                file.seek(max(size - SAMPLED_BYTES, SAMPLED_BYTES))
-                digest.update(file.read(SAMPLED_BYTES))
-    return f"sha256:{digest.hexdigest()}"
 
 
 @contextmanager
@@ -191,14 +170,14 @@ def explained(source: str, part: str) -> Iterator[None]:
     except HowsureError:
         raise
     except Exception as error:
-        words = " ".join(str(error).split())
-        raise WeightsError(
-            f"the {part} of {source!r} cannot be loaded: {type(error).__name__}: {words[:300]}"
-        ) from error
+        name = shown_path(source)
+        words = " ".join(str(error).replace(source, name).split())
+        raise WeightsError(f"the {part} of {name!r} cannot be loaded: {type(error).__name__}: {words[:300]}") from error
 
 
-def _add_adapter(network: Any, adapter: str) -> Any:
-    folder = resolve(adapter)
+def _add_adapter(network: Any, adapter: ModelFiles) -> Any:
+    folder = adapter.lay_out_weights()
+    _check_adapter(adapter)
     with explained(folder, "adapter"):
         import warnings
 
@@ -209,14 +188,27 @@ def _add_adapter(network: Any, adapter: str) -> Any:
             wrapped = PeftModel.from_pretrained(network, folder)
         missing = [str(w.message) for w in caught if "missing adapter keys" in str(w.message).lower()]
         if missing:
-            raise WeightsError(f"adapter {folder} is not whole: {missing[0][:300]}")
+            raise WeightsError(f"adapter {adapter.source} is not whole: {missing[0][:300]}")
         return wrapped.merge_and_unload()
 
 
-def _snapshot(source: str) -> Path:
-    """The folder of a hub model in the hub's cache; it is named after the commit."""
-    from transformers.utils import cached_file
+def _check_adapter(adapter: ModelFiles) -> None:
+    """Of peft's many kinds, only LoRA is read; and peft makes matrices of the rank that is said before it reads any."""
+    from safetensors import safe_open
 
-    with explained(source, "configuration"):
-        found = cached_file(source, "config.json")
-    return Path(os.fspath(found)).parent
+    config = adapter.config("adapter_config.json")
+    if config.get("peft_type") != "LORA":
+        raise WeightsError(
+            f"adapter {adapter.source} is of type {config.get('peft_type')!r}, and only LORA can be added: merge it "
+            "into its model with peft's merge_and_unload, and give the folder of the whole"
+        )
+    pattern = config.get("rank_pattern")
+    said = [config.get("r"), *(pattern.values() if isinstance(pattern, dict) else ())]
+    with explained(adapter.path, "adapter"), safe_open(f"{adapter.path}/adapter_model.safetensors", "pt") as file:
+        shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
+    largest = max((side for shape in shapes for side in shape), default=0)
+    if any(isinstance(rank, int) and rank > largest for rank in said):
+        raise WeightsError(
+            f"adapter {adapter.source} says rank {max(r for r in said if isinstance(r, int))} in its "
+            f"adapter_config.json, and no matrix in adapter_model.safetensors has more than {largest} rows"
+        )

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from howsure.errors import InputError
 from howsure.models import builtin
 from howsure.models.contract import Counters, Model, ModelOptions
 from howsure.models.text_boundary import TextEncoder
+
+if TYPE_CHECKING:
+    from howsure.models.hf.files import ModelFiles
 
 CPU_TOKEN_BUDGET = 2048
 GPU_TOKEN_BUDGET = 16384
@@ -22,11 +26,16 @@ class ModelParts(Model):
     """Tokenizer, configuration, network and scorer of one checkpoint."""
 
     def __init__(
-        self, name: str, source: Callable[[], str], adapter: str | None, options: ModelOptions, built_in: bool
+        self,
+        name: str,
+        files: Callable[[], ModelFiles],
+        adapter: ModelFiles | None,
+        options: ModelOptions,
+        built_in: bool,
     ) -> None:
         self.name = name
         self.counters = Counters()
-        self._find_source = source
+        self._find_files = files
         self._adapter = adapter
         self._options = options
         self._built_in = built_in
@@ -34,8 +43,26 @@ class ModelParts(Model):
             raise InputError(f"the token budget must be at least 1, not {options.token_budget}")
 
     @cached_property
+    def files(self) -> ModelFiles:
+        return self._find_files()
+
+    @property
     def source(self) -> str:
-        return self._find_source()
+        """The folder, or the name on the Hub, as it was given."""
+        return self.files.source
+
+    @cached_property
+    def tokenizer_files(self) -> ModelFiles:
+        """Those of the model, unless a tokenizer was named."""
+        if self._options.tokenizer is None:
+            return self.files
+        from howsure.models.hf.files import TOKENIZER, ModelFiles
+        from howsure.models.hf.loading import resolve
+
+        named = Path(self._options.tokenizer).expanduser()
+        alone = any((named / name).exists() for name in ("tokenizer.json", "tokenizer_config.json"))
+        source = str(named) if alone else resolve(self._options.tokenizer)
+        return ModelFiles(source, TOKENIZER, trust_remote_code=self._options.trust_remote_code)
 
     @cached_property
     def device(self) -> str:
@@ -53,14 +80,14 @@ class ModelParts(Model):
     def encoder(self) -> TextEncoder:
         from howsure.models.hf.loading import load_tokenizer
 
-        return TextEncoder(load_tokenizer(self._options.tokenizer or self.source, self._options.trust_remote_code))
+        return TextEncoder(load_tokenizer(self.tokenizer_files, self._options.trust_remote_code))
 
     @cached_property
     def network(self) -> Any:
         from howsure.models.hf.loading import load_network
 
         self._announce_loading()
-        return load_network(self.source, self._adapter, self.dtype, self.device, self._options.trust_remote_code)
+        return load_network(self.files, self._adapter, self.dtype, self.device, self._options.trust_remote_code)
 
     @property
     def dtype(self) -> str:
@@ -92,7 +119,7 @@ class ModelParts(Model):
     def whole_config(self) -> Any:
         from howsure.models.hf.loading import load_config
 
-        return load_config(self.source, self._options.trust_remote_code)
+        return load_config(self.files, self._options.trust_remote_code)
 
     @property
     def config(self) -> Any:
@@ -132,16 +159,14 @@ class ModelParts(Model):
             torch.cuda.empty_cache()
 
     def fingerprint(self) -> dict[str, Any]:
-        from howsure.models.hf.loading import resolve, weights_fingerprint
-
         out: dict[str, Any] = {"backend": "hf", "token_budget": self.token_budget, "device": self.device}
         if self._options.dtype is not None:
             out["dtype"] = self._options.dtype
         if self._options.compile:
             out["compile"] = True
-        out |= builtin.fingerprint() if self._built_in else {"weights": weights_fingerprint(self.source)}
+        out |= builtin.fingerprint() if self._built_in else {"weights": self.files.fingerprint}
         if self._adapter is not None:
-            out["adapter"] = weights_fingerprint(resolve(self._adapter))
+            out["adapter"] = self._adapter.fingerprint
         if self._options.tokenizer is not None:
-            out["tokenizer"] = weights_fingerprint(resolve(self._options.tokenizer))
+            out["tokenizer"] = self.tokenizer_files.fingerprint
         return out

@@ -13,7 +13,8 @@ from typing import Any
 
 from howsure.errors import HowsureError, InputError, UnusableImage, WeightsError
 from howsure.models.hf.families import family_of
-from howsure.models.hf.loading import cached_json, explained
+from howsure.models.hf.files import ModelFiles
+from howsure.models.hf.loading import explained
 from howsure.models.images import Picture
 from howsure.models.resizing import Size
 
@@ -27,12 +28,18 @@ class Sight:
     """The eyes of one image-text network."""
 
     def __init__(
-        self, source: str, config: Any, tokenizer: Any, trust_remote_code: bool = False, max_pixels: int | None = None
+        self,
+        files: ModelFiles,
+        config: Any,
+        tokenizer: Any,
+        trust_remote_code: bool = False,
+        max_pixels: int | None = None,
     ) -> None:
         self.config = config
         self.tokenizer = tokenizer
         self.family = family_of(config.model_type)
-        self._source = source
+        self._files = files
+        self._source = files.source
         self._trust = trust_remote_code
         self._max_pixels = max_pixels
         self._blocks: dict[Size, tuple[int, ...]] = {}
@@ -78,13 +85,13 @@ class Sight:
     def image_processor(self) -> Any:
         from transformers import AutoImageProcessor
 
-        with explained(self._source, "image processor"):
-            found = AutoImageProcessor.from_pretrained(self._source, trust_remote_code=self._trust)
+        with explained(self._files.path, "image processor"):
+            found = AutoImageProcessor.from_pretrained(self._files.path, trust_remote_code=self._trust)
             if self._max_pixels is None:
                 return found
             self._check_limit(found)
             limits = _limits(min(found.size["shortest_edge"], self._max_pixels), self._max_pixels)
-            return AutoImageProcessor.from_pretrained(self._source, trust_remote_code=self._trust, **limits)
+            return AutoImageProcessor.from_pretrained(self._files.path, trust_remote_code=self._trust, **limits)
 
     def _check_limit(self, processor: Any) -> None:
         if self.family.seen is None:
@@ -108,7 +115,7 @@ class Sight:
         """The tokenizer's, or the one that older checkpoints keep in a file for the processor."""
         if self.tokenizer.chat_template is not None:
             return str(self.tokenizer.chat_template)
-        found = cached_json(self._source, "chat_template.json").get("chat_template")
+        found = self._files.config("chat_template.json").get("chat_template")
         return found if isinstance(found, str) else None
 
     def block(self, size: Size) -> tuple[int, ...]:
@@ -131,7 +138,7 @@ class Sight:
         from PIL import Image
 
         blank = Image.new("RGB", size)
-        with explained(self._source, "processor"):
+        with explained(self._files.path, "processor"):
             found = self._processor(text=[self.placeholder], images=[[blank]])["input_ids"][0]
         ids = [int(i) for i in found]
         alone = list(self.tokenizer(self.placeholder)["input_ids"])
@@ -143,8 +150,8 @@ class Sight:
     def _processor(self) -> Any:
         from transformers import AutoProcessor
 
-        with explained(self._source, "processor"):
-            return AutoProcessor.from_pretrained(self._source, trust_remote_code=self._trust)
+        with explained(self._files.path, "processor"):
+            return AutoProcessor.from_pretrained(self._files.path, trust_remote_code=self._trust)
 
     def pixels(self, picture: Picture) -> Pixels:
         """An image as the network takes it; raises in one sentence where the file has changed or cannot be used."""

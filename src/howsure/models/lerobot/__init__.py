@@ -13,6 +13,7 @@ from typing import Any
 
 from howsure.errors import InputError, WeightsError
 from howsure.models.contract import ModelOptions
+from howsure.models.hf.files import ModelFiles
 from howsure.models.hf.image_text import HFImageTextModel
 from howsure.models.hf.sight import Pixels, Sight
 from howsure.models.lerobot.pixels import policy_pixels
@@ -29,25 +30,25 @@ class Pi0FastModel(HFImageTextModel):
     @classmethod
     def open(cls, name: ModelName, options: ModelOptions) -> Pi0FastModel:
         folder = find_policy(Path(name.target).expanduser())
-        Checkpoint(folder)  # a folder that is no Pi0Fast policy is refused here
-        return cls(str(name), lambda: str(folder), None, options, built_in=False)
+        files = ModelFiles(str(folder), trust_remote_code=options.trust_remote_code)
+        Checkpoint(files)  # a folder that is no Pi0Fast policy is refused here
+        return cls(str(name), lambda: files, None, options, built_in=False)
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
-        return Checkpoint(Path(self.source))
+        return Checkpoint(self.files)
 
     @cached_property
     def encoder(self) -> Any:
         from howsure.models.hf.loading import load_tokenizer
         from howsure.models.text_boundary import TextEncoder
 
-        source = self._options.tokenizer or self.source
-        if self._options.tokenizer is None and not (Path(source) / "tokenizer.json").is_file():
+        if self._options.tokenizer is None and not (Path(self.files.path) / "tokenizer.json").is_file():
             raise InputError(
                 f"{self.source} holds no tokenizer.json: pass --tokenizer with a folder or the name of the one that "
                 f"the policy was trained with ({self.checkpoint.tokenizer_name})"
             )
-        return TextEncoder(load_tokenizer(source, self._options.trust_remote_code))
+        return TextEncoder(load_tokenizer(self.tokenizer_files, self._options.trust_remote_code))
 
     @cached_property
     def whole_config(self) -> Any:
@@ -67,7 +68,7 @@ class PolicySight(Sight):
     """Images as the policy sees them, instead of as PaliGemma's own processor would make them."""
 
     def __init__(self, checkpoint: Checkpoint, config: Any, tokenizer: Any) -> None:
-        super().__init__(str(checkpoint.folder), config, tokenizer)
+        super().__init__(checkpoint.files, config, tokenizer)
         self._checkpoint = checkpoint
 
     @property

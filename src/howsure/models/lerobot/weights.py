@@ -7,14 +7,14 @@ that of a known network, its depth must be too, so that a file which lost its la
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from howsure.errors import WeightsError
+from howsure.models.hf.files import ModelFiles
+from howsure.storage.scratch import shown_path
 
 TYPES = ("pi0_fast", "pi0fast")
 PREFIXES = ("model.paligemma_with_expert.paligemma.", "paligemma_with_expert.paligemma.", "model.pi0_paligemma.",
@@ -36,23 +36,17 @@ _LAYER = re.compile(r"layers\.(\d+)\.")
 class Checkpoint:
     """`config.json` and `model.safetensors` of one policy."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.config = self._read_config()
-        self.weights = folder / "model.safetensors"
-        if not self.weights.is_file():
-            raise WeightsError(f"{folder} holds no model.safetensors, so the policy has no weights")
-
-    def _read_config(self) -> dict[str, Any]:
-        path = self.folder / "config.json"
-        try:
-            found = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
-            raise WeightsError(f"{path} cannot be read: {error}") from error
-        kind = found.get("type") if isinstance(found, dict) else None
+    def __init__(self, files: ModelFiles) -> None:
+        self.files = files
+        self.folder = files.source
+        self.config = files.config("config.json")
+        kind = self.config.get("type")
         if kind not in TYPES:
-            raise WeightsError(f"{path} is of type {kind!r}; of LeRobot's policies, {' and '.join(TYPES)} can be asked")
-        return dict(found)
+            raise WeightsError(
+                f"{self.folder}/config.json is of type {kind!r}; of LeRobot's policies, {' and '.join(TYPES)} can be "
+                "asked"
+            )
+        self.weights = f"{files.lay_out_weights()}/model.safetensors"
 
     # -- what the configuration says --------------------------------------------------------------------------
 
@@ -100,7 +94,7 @@ class Checkpoint:
         try:
             return safe_open(self.weights, framework="pt")
         except (SafetensorError, OSError) as error:
-            raise WeightsError(f"{self.weights} cannot be read as safetensors: {error}") from error
+            raise WeightsError(f"{shown_path(self.weights)} cannot be read as safetensors: {error}") from error
 
     def _shape(self, ending: str, dimensions: int) -> tuple[int, ...]:
         found = [shape for name, shape in self.shapes.items() if name.endswith(ending)]
@@ -193,14 +187,14 @@ class Checkpoint:
 
         tensors = self._tensors()
         precision = self._stored_dtype(tensors) if check_dtype(dtype) == "auto" else dtype
-        with explained(str(self.folder), "policy"):
+        with explained(self.files.path, "policy"):
             network, info = PaliGemmaForConditionalGeneration.from_pretrained(
                 None, config=config, state_dict=tensors, dtype=precision, output_loading_info=True,
                 ignore_mismatched_sizes=True,
             )  # fmt: skip
         if info.get("unexpected_keys"):
             raise WeightsError(self._refusal("unexpected keys", sorted(info["unexpected_keys"])))
-        refuse_random_weights(str(self.folder), info)
+        refuse_random_weights(self.folder, info)
         return network
 
     def _tensors(self) -> dict[str, Any]:
@@ -224,7 +218,7 @@ class Checkpoint:
 
     def _refusal(self, what: str, names: list[str]) -> str:
         shown = ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        return f"{self.weights} is not the PaliGemma of a Pi0Fast policy: {what} {shown}; it is not used"
+        return f"{shown_path(self.weights)} is not the PaliGemma of a Pi0Fast policy: {what} {shown}; it is not used"
 
 
 def _inner(name: str) -> str | None:
