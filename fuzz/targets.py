@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from fuzz import seeds
-from fuzz.feeds import answers, data, folders, logs
+from fuzz.feeds import answers, data, folders, logs, templates
 
 INSPECT = "inspect_ai"
 POEM = "The sky is blue.\nÜber allen Gipfeln ist Ruh.\n하늘은 파랗다 👩‍👩‍👧\n"
@@ -104,6 +104,9 @@ TARGETS = {
         Target("policy-config", "json", data.policy_config, _json(*seeds.POLICIES), "LeRobot's config.json"),
         Target("model-name", "text", answers.model_name, _texts(*seeds.MODEL_NAMES), "names of models"),
         Target("prompt-template", "text", answers.prompt_template, _texts(*seeds.TEMPLATES), "templates of prompts"),
+        Target(
+            "chat-template", "text", templates.chat_template, _texts(*templates.SEEDS), "a checkpoint's chat template"
+        ),
         Target("run-folder", "run", folders.run_folder, seeds.runs, "run.json, samples.jsonl, summary.json", 20),
         Target("run-resumed", "run", folders.run_resumed, seeds.runs, "a run taken up again", 20),
         Target("run-table", "run", folders.run_table, seeds.runs, "samples as a table", 20, "polars"),

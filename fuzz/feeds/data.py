@@ -29,9 +29,11 @@ def clicks_pickle(data: bytes) -> None:
 
 
 def image(data: bytes) -> None:
-    from howsure.models.images import inspect_picture
+    from howsure.models.decoding import shown_size
+    from howsure.models.images import Picture
 
-    inspect_picture(put("screen.png", data)).to_send()
+    width, height = map(int, shown_size(data, b"screen.png").split())  # as in the process with limits
+    Picture.made(data, "screen.png", (width, height)).to_send()
 
 
 def map_(data: bytes) -> None:
