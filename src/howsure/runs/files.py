@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ _REMEDIES = {
     errno.EROFS: "the disk is read-only: choose another --out",
     errno.EACCES: "you may not write there: choose another --out",
 }
+
+_BINARY = getattr(os, "O_BINARY", 0)
 
 SCRAP = ".part"
 """How the name of a file ends that is not whole yet."""
@@ -63,15 +66,18 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file under a name of its own, which takes the place of the old one when all of it is on the disk."""
+    """A new file under a name of its own, which takes the place of the old one when all of it is on the disk.
+
+    Who may read it is for the umask to say.
+    """
     with storage_errors(path):
-        handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", suffix=SCRAP, dir=path.parent)
+        scratch = path.parent / f".{path.name}.{secrets.token_hex(4)}{SCRAP}"
+        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(scratch, 0o644)
             os.replace(scratch, path)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
@@ -143,7 +149,7 @@ class Appender:
     def __init__(self, path: Path) -> None:
         self.path = path
         with storage_errors(path):
-            self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, 0o666)
             sync_folder(path.parent)
 
     def append(self, block: bytes) -> None:
