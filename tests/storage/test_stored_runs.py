@@ -153,10 +153,10 @@ def test_a_piece_that_is_missing_is_told(store: str) -> None:
 
 def test_a_manifest_of_any_size_is_not_read_into_memory(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work(f"{store}/run")
-    monkeypatch.setattr("howsure.runs.stored.MOST_BYTES", 100)
-    for look in (Run, find_runs):
+    monkeypatch.setattr("howsure.runs.stored.MOST_MANIFEST_BYTES", 100)
+    for path in (f"{store}/run", *find_runs(f"{store}/run")):  # which is in the list, as one that cannot be read
         with pytest.raises(InputError, match=f"{store}/run/run.json is larger than 100 bytes"):
-            look(f"{store}/run")
+            Run(path)
 
 
 def test_a_full_disk_here_is_not_blamed_on_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,7 +399,7 @@ def test_a_store_that_cannot_refuse_is_warned_of(store: str, monkeypatch: pytest
 )
 def test_a_lease_that_is_none_holds_nobody_off(content: bytes) -> None:
     address = f"memory://odd-lease-{len(content)}/run"
-    StoredFolder(address).put(".lease-000001", content.replace(b'"M"', json.dumps(leases._machine()).encode()))
+    StoredFolder(address).put(".lease-000001", content.replace(b'"M"', json.dumps(leases.this_machine()).encode()))
     assert holder(StoredFolder(address)) is None
     assert work(address) == []
 

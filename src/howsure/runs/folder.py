@@ -17,10 +17,11 @@ from howsure import wiring
 from howsure.errors import InputError, MissingExtra, RunDamaged
 from howsure.runs.reading import LOCK as LOCK
 from howsure.runs.reading import MANIFEST as MANIFEST
-from howsure.runs.reading import MOST_MANIFEST_BYTES, MOST_SUMMARY_BYTES, open_file, read_json_file, whole_lines
+from howsure.runs.reading import MOST_SUMMARY_BYTES, open_file, read_json_file, whole_lines
 from howsure.runs.reading import SAMPLES as SAMPLES
 from howsure.runs.reading import SUMMARY as SUMMARY
-from howsure.runs.records import LeanSample, Manifest, Sample
+from howsure.runs.reading import read_manifest as read_manifest
+from howsure.runs.records import LeanSample, Sample
 from howsure.runs.stored import bring_run, find_stored_runs
 from howsure.storage import StoredFolder, address_of, checked, holder, is_address
 
@@ -90,17 +91,6 @@ def opened(path: str | os.PathLike[str], *, whole: bool = True) -> Path:
     if address is None:
         return Path(given)
     return bring_run(address, whole=whole)
-
-
-def read_manifest(folder: Path) -> Manifest:
-    try:
-        content = read_json_file(folder, MANIFEST, MOST_MANIFEST_BYTES)
-    except FileNotFoundError as error:
-        raise InputError(f"{folder} is no run folder: it has no {MANIFEST}") from error
-    try:
-        return msgspec.json.decode(content, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RunDamaged(f"{folder / MANIFEST} cannot be read: {error}; restore it, or start the run anew") from error
 
 
 def read_summary(folder: Path) -> dict[str, Any] | None:

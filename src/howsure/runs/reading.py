@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
+import msgspec
+
 from howsure.errors import InputError, RunDamaged
+from howsure.runs.records import Manifest
 from howsure.storage import open_regular
 
 MANIFEST, SAMPLES, SUMMARY, LOCK = "run.json", "samples.jsonl", "summary.json", ".lock"
@@ -54,6 +57,17 @@ def read_json_file(folder: Path, name: str, most_bytes: int) -> bytes:
     if is_too_heavy(content):
         raise RunDamaged(f"{folder / name} holds far too many values; restore it, or start the run anew")
     return content
+
+
+def read_manifest(folder: Path) -> Manifest:
+    try:
+        content = read_json_file(folder, MANIFEST, MOST_MANIFEST_BYTES)
+    except FileNotFoundError as error:
+        raise InputError(f"{folder} is no run folder: it has no {MANIFEST}") from error
+    try:
+        return msgspec.json.decode(content, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RunDamaged(f"{folder / MANIFEST} cannot be read: {error}; restore it, or start the run anew") from error
 
 
 def is_too_heavy(content: bytes) -> bool:

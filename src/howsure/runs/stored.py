@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from howsure.errors import InputError, RunDamaged, RunLocked, StoreWithoutLocks
 from howsure.runs.files import storage_errors, write_atomic
+from howsure.runs.lock import FolderLock
 from howsure.runs.reading import MANIFEST, MOST_MANIFEST_BYTES, MOST_SUMMARY_BYTES, SAMPLES, SUMMARY
 from howsure.storage import Copy, Lease, StoredFolder, adopt, folder_for, joined, new_folder_for
 from howsure.storage.reading import AT_ONCE, Version
@@ -49,8 +52,28 @@ class OnDisk:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def acquire(self) -> None:
+        """Become the one writer."""
+        with storage_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = FolderLock(self.path)
+        self._lock.acquire()
+
+    def check(self) -> None:
+        """Called before anything is written: raises RunLocked where this is no longer the one writer."""
+        self._lock.check()
+
+    def release(self) -> None:
+        """Let others write."""
+        self._lock.release()
+
+    def owner(self) -> dict[str, Any]:
+        """Who writes, as run.json says it."""
+        return self._lock.owner()
+
     def append(self, block: bytes) -> None:
         """Called before a block of samples is appended on the disk."""
+        self.check()
 
     def put(self, *names: str) -> None:
         """Called after files were written anew on the disk."""
@@ -91,8 +114,14 @@ class InStore(OnDisk):
             self._lease.release()
             raise
 
+    def check(self) -> None:
+        self._lease.check()
+
     def release(self) -> None:
         self._lease.release()
+
+    def owner(self) -> dict[str, Any]:
+        return {"pid": os.getpid(), "host": socket.gethostname()}
 
     def _bring(self) -> None:
         files = self.folder.files()
@@ -229,8 +258,17 @@ def find_stored_runs(address: str) -> list[Path]:
     if not files:
         raise InputError(f"{root} holds nothing; check the spelling")
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(lambda one: bring_run(joined(root.address, one), whole=False), outer))
+        found = list(pool.map(lambda one: _listed(joined(root.address, one)), outer))
     return sorted(found, key=_begun, reverse=True)
+
+
+def _listed(address: str) -> Path:
+    """One of several runs; where it cannot be brought, whoever opens it hears why."""
+    try:
+        return bring_run(address, whole=False)
+    except InputError:
+        folder = StoredFolder(address)
+        return folder_for(folder.address, of=_key(folder))
 
 
 def _is_below(name: str, folder: str) -> bool:
@@ -241,7 +279,7 @@ def _begun(path: Path) -> str:
     """When a run says that it was begun, for their order; stores know only when a file was put."""
     try:
         return str(msgspec.json.decode((path / MANIFEST).read_bytes(), type=_Begun).started)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, FileNotFoundError):
         return ""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import socket
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -20,16 +19,14 @@ from typing import Any
 import msgspec
 
 from howsure import wiring
-from howsure.errors import HowsureError, InputError, ReportNotWritten, RunLocked, RunMismatch
+from howsure.errors import HowsureError, InputError, ReportNotWritten, RunMismatch
 from howsure.runs.files import Appender, remove_scraps, storage_errors, to_json, write_atomic
-from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY, open_samples, read_manifest, read_samples
+from howsure.runs.folder import MANIFEST, SAMPLES, SUMMARY, open_samples, read_manifest, read_samples
 from howsure.runs.reading import whole_lines
 from howsure.runs.records import Identity, Manifest, Sample, Status
 from howsure.runs.stored import InStore, OnDisk
 from howsure.storage import address_of, checked, is_address, shown_path, without_secrets
 
-LOCK_PATIENCE_SECONDS = 0.3
-"""For how long a writer waits for its lock, which those who look whether anybody writes hold for an instant."""
 _VERSIONED = ("howsure", "numpy", "torch", "transformers", "openai")
 
 
@@ -61,7 +58,7 @@ class RunWriter:
         self._finished = False
 
     def __enter__(self) -> RunWriter:
-        self._lock = _owned(self._there)
+        self._there.acquire()  # what is in it is on this machine from then on
         try:
             self.manifest = self._take_up()
             remove_scraps(self.path)
@@ -70,7 +67,7 @@ class RunWriter:
             self.resumed = len(self.done)
             self._appender = Appender(self.path / SAMPLES)
         except BaseException:
-            self._lock.release()
+            self._there.release()
             raise
         return self
 
@@ -87,6 +84,7 @@ class RunWriter:
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Write the summary, close the run as finished, and have its report written."""
+        self._there.check()
         write_atomic(self.path / SUMMARY, to_json(summary, indent=2) + b"\n")
         self._there.compact()
         self._there.put_rest()
@@ -113,7 +111,7 @@ class RunWriter:
             if error is None:
                 raise
         finally:
-            self._lock.release()
+            self._there.release()
 
     def _take_up(self) -> Manifest:
         """The manifest of a new run, or that of the run that is here if it is the same one."""
@@ -136,7 +134,7 @@ class RunWriter:
             manifest.sessions += 1
         if manifest.status != "finished":
             manifest.status, manifest.error, manifest.ended = "running", None, None
-        manifest.owner = {"pid": os.getpid(), "host": socket.gethostname()}
+        manifest.owner = self._there.owner()
         manifest.versions = _versions()
         write_atomic(self.path / MANIFEST, _manifest_json(manifest))
         self._there.put(MANIFEST)
@@ -164,6 +162,7 @@ class RunWriter:
     def _set_status(self, status: Status, error: str | None = None) -> None:
         if status == "finished" and self.manifest.status == "finished" and self.manifest.ended:
             return
+        self._there.check()
         # A clock may have been set back meanwhile, and no run ends before it began.
         self.manifest.status, self.manifest.error = status, error
         self.manifest.ended = max(_now(), self.manifest.started)
@@ -178,16 +177,6 @@ def writing_place(path: str | os.PathLike[str]) -> OnDisk:
     return OnDisk(Path(given)) if address is None else InStore(address)
 
 
-def _owned(there: OnDisk) -> Any:
-    """What keeps others out of a run folder, to be released; what is in it is on this machine from then on."""
-    if isinstance(there, InStore):
-        there.acquire()
-        return there
-    with storage_errors(there.path):
-        there.path.mkdir(parents=True, exist_ok=True)
-    return _lock(there.path)
-
-
 def have_report_written(what: str, folder: Path, *more: Path) -> None:
     """A page for people, made after the run is safe on the disk; no fault in it may cost them the run."""
     try:
@@ -199,38 +188,6 @@ def have_report_written(what: str, folder: Path, *more: Path) -> None:
 
 class _Named(msgspec.Struct):
     id: str
-
-
-def _lock(folder: Path) -> Any:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder / LOCK, timeout=LOCK_PATIENCE_SECONDS)
-    with storage_errors(folder):
-        try:
-            lock.acquire()
-        except Timeout as error:
-            who = _writer_of(folder)
-            raise RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out") from error
-    return lock
-
-
-def _writer_of(folder: Path) -> str:
-    """Who has the lock; for an instant the manifest still names the last one, who may be gone."""
-    owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
-    gone = owner.get("host") == socket.gethostname() and not _is_alive(owner.get("pid"))
-    return "another process" if gone or not owner else f"process {owner.get('pid')} on {owner.get('host')}"
-
-
-def _is_alive(pid: Any) -> bool:
-    if os.name != "posix" or not isinstance(pid, int) or pid <= 0:
-        return True
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _manifest_json(manifest: Manifest) -> bytes:

@@ -101,7 +101,7 @@ class Lease:
             self._renewed = time.monotonic()
 
     def _content(self) -> bytes:
-        about = {"id": self.id, "host": socket.gethostname(), "pid": os.getpid(), "machine": _machine()}
+        about = {"id": self.id, "host": socket.gethostname(), "pid": os.getpid(), "machine": this_machine()}
         return json.dumps(about | {"renewed": time.time(), "seconds": self.seconds}).encode()
 
 
@@ -140,7 +140,7 @@ def _looks_alive(about: dict[str, Any]) -> bool:
 
 def _is_dead(about: dict[str, Any]) -> bool:
     """Whether its process ran on this very machine, and is gone; or was this one, which has let go of it."""
-    if about.get("machine") != _machine() or os.name != "posix":
+    if about.get("machine") != this_machine() or os.name != "posix":
         return False
     if about.get("pid") == os.getpid():
         return about.get("id") not in _held_here
@@ -153,7 +153,7 @@ def _is_dead(about: dict[str, Any]) -> bool:
     return False
 
 
-def _machine() -> str:
+def this_machine() -> str:
     """This start of this machine, and the space that its process numbers belong to."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")

@@ -117,7 +117,7 @@ class Material:
                 if found.st_size == self.end_bytes:
                     return True
                 file.seek(self.end_bytes)
-                block = _whole_lines(file, most_bytes)
+                block = _whole_lines(file, path, most_bytes)
         except FileNotFoundError:
             self._start_anew()
             return True
@@ -174,7 +174,7 @@ class Material:
         return lean.id, Place(self.end_bytes, len(line)), shared | row
 
 
-def _whole_lines(file: BinaryIO, most_bytes: int) -> bytes:
+def _whole_lines(file: BinaryIO, path: Path, most_bytes: int) -> bytes:
     """About so many bytes up to the end of a line; nothing where the last line is not whole yet."""
     blocks = [file.read(most_bytes)]
     while (end := blocks[-1].rfind(b"\n")) < 0:
@@ -182,7 +182,7 @@ def _whole_lines(file: BinaryIO, most_bytes: int) -> bytes:
         if not blocks[-1]:
             return b""
         if len(blocks) * most_bytes > MOST_LINE_BYTES:
-            raise RunDamaged(f"{SAMPLES} has a line that {TOO_LARGE}")
+            raise RunDamaged(f"{path} has a line that {TOO_LARGE}")
     return b"".join([*blocks[:-1], blocks[-1][: end + 1]])
 
 
