@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,7 @@ def runs(
 
     Example: howsure runs runs/
     """
-    from howsure.errors import RunError
+    from howsure.errors import HowsureError
     from howsure.report.console import output
     from howsure.report.tables import print_runs
     from howsure.runs import Run, find_runs
@@ -31,22 +32,27 @@ def runs(
     paths = find_runs(folder)
     if dry_run:
         return common.print_plan({"runs": len(paths), "model_calls": 0, "tokens": 0}, as_json)
-    found: list[tuple[Path, Run | str]] = []
-    for path in paths:
-        try:
-            found.append((path, Run(path, whole=False)))
-        except RunError as error:
-            found.append((path, str(error)))
-    if as_json:
-        common.print_json([_row(path, run) for path, run in found])
-    elif quiet:
+    damaged: list[Path] = []
+
+    def opened() -> Iterator[tuple[Path, Run | str]]:
+        """One after the other: a thousand manifests of strangers may be larger than the memory."""
         for path in paths:
+            try:
+                yield path, Run(path, whole=False)
+            except HowsureError as error:
+                damaged.append(path)
+                yield path, str(error)
+
+    if as_json:
+        common.print_json([_row(path, run) for path, run in opened()])
+    elif quiet:
+        for path, _ in opened():
             common.print_line(path)
-    elif not found:
+    elif not paths:
         common.say(f"no runs below {folder}")
     else:
-        print_runs(output(), found)
-    return common.SOME_FAILED if any(isinstance(run, str) for _, run in found) else common.DONE
+        print_runs(output(), opened())
+    return common.SOME_FAILED if damaged else common.DONE
 
 
 def _row(path: Path, run: object) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from howsure.report.text import figure, printable, shortened, value_with_interva
 from howsure.runs import Run, Sample
 
 SHOWN_FAILURES = 5
-ID_CHARACTERS = 200
+ID_CHARACTERS, CELL_CHARACTERS = 200, 400
 SHOWN_FIGURES = 3
 """Of a run in a list; all of them are in its summary."""
 
@@ -63,7 +63,7 @@ def print_summary(
         console.print(_whole(line))
 
 
-def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None:
+def print_runs(console: Console, runs: Iterable[tuple[Path, Run | str]]) -> None:
     table = plain_table("run", "study", "model", "status", "items", "headline", "started (UTC)")
     table.columns[0].overflow = "fold"
     for path, run in runs:
@@ -73,8 +73,8 @@ def print_runs(console: Console, runs: Sequence[tuple[Path, Run | str]]) -> None
         manifest = run.manifest
         table.add_row(
             _whole(path),
-            _whole(manifest.identity.study),
-            _whole(manifest.identity.model.get("name")),
+            _short(manifest.identity.study),
+            _short(manifest.identity.model.get("name")),
             run.status,
             str(manifest.items),
             Text(_headline(run) or "—"),
@@ -87,7 +87,7 @@ def _headline(run: Run) -> str:
     """The first figures, one a line; a sentence where summary.json, which may come from anywhere, holds none."""
     try:
         figures = (run.summary or {}).get("headline", [])[:SHOWN_FIGURES]
-        return "\n".join(printable(figure(entry), one_line=True) for entry in figures)
+        return "\n".join(shortened(figure(entry), CELL_CHARACTERS) for entry in figures)
     except HowsureError as error:
         return printable(str(error), one_line=True)
     except CANNOT as error:
@@ -121,6 +121,11 @@ def side_by_side(comparison: dict[str, Any], about: Sequence[str], rows: Sequenc
 def print_notes(console: Console, notes: Sequence[str]) -> None:
     for note in notes:
         console.print(_whole(f"note: {note}"))
+
+
+def _short(text: object) -> Text:
+    """A cell of a list, from strangers."""
+    return Text(shortened(str(text), CELL_CHARACTERS))
 
 
 def _whole(text: object) -> Text:
