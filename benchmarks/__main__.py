@@ -20,6 +20,7 @@ ENTRIES = (
     "trust_steps",
     "grounding_parser",
     "grounding_ocr",
+    "images",
     "viewer",
     "export",
     "scale",

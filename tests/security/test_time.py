@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -26,6 +28,7 @@ from howsure.limited import Ended, LimitedFunction, Raised
 from howsure.models import chat_templates, images
 from howsure.models.contract import Message, Rolling
 from howsure.models.images import inspect_picture
+from howsure.studies.trust.prompts import CONDITIONS
 from models.test_conversations import ALTERNATING, CHATML, TALK, TRIMMED
 from tiny_vision import build_vision, picture
 
@@ -86,6 +89,19 @@ def test_frames_of_a_film_are_not_counted_to_send_the_first(tmp_path: Path, monk
     frames[0].save(tmp_path / "film.gif", save_all=True, append_images=frames[1:])
     monkeypatch.setattr(GifImageFile, "is_animated", property(lambda _: pytest.fail("all frames are read")))
     assert inspect_picture(tmp_path / "film.gif").to_send()[0] == "image/png"
+
+
+def test_frames_of_a_run_are_looked_at_before_they_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run folder may be a stranger's."""
+    from howsure.studies.trust.replay import Frame, write_replay
+
+    (tmp_path / "0.png").write_bytes(SLOW["comments.ppm"]())
+    hasty = LimitedFunction("howsure.models.decoding:shown_size", cpu_seconds=0.5, memory_bytes=200 * MIB)
+    monkeypatch.setattr(images, "_shown_size", hasty)
+    sample: Any = SimpleNamespace(result={"conditions": {c.value: {"entropy_bits": 1.0} for c in CONDITIONS}})
+    with pytest.raises(InputError, match="0.png cannot be decoded: it takes too long"):
+        write_replay(tmp_path / "replay.gif", [Frame(sample, tmp_path / "0.png")])
+    hasty.stop()
 
 
 # -- Ctrl-C, and whose process it is ------------------------------------------------------------------------------

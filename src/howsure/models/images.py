@@ -111,8 +111,17 @@ def inspect_pictures(paths: list[str]) -> dict[str, Picture | InputError]:
             raise
 
 
+def inspect_content(content: bytes, path: str) -> Picture:
+    """The same for the bytes of a file that was read already; they stay within it."""
+    return _inspected(content, path)._replace(content=content)
+
+
 def _inspect(path: str, stopped: Event | None = None) -> Picture:
-    content, name = _content(path), shown_path(path)
+    return _inspected(_content(path), path, stopped)
+
+
+def _inspected(content: bytes, path: str, stopped: Event | None = None) -> Picture:
+    name = shown_path(path)
     if find_spec("PIL") is None:
         raise MissingExtra("reading images", "local", "PIL")
     try:

@@ -33,7 +33,7 @@ def write_replay(path: Path, frames: Sequence[Frame]) -> int:
     """An animated GIF of the steps, at most so many, and how many there were room for."""
     from PIL import Image
 
-    from howsure.models.images import Picture
+    from howsure.models.images import inspect_content
 
     shown = frames[:MOST_FRAMES]
     if not shown:
@@ -43,7 +43,7 @@ def write_replay(path: Path, frames: Sequence[Frame]) -> int:
     pages = []
     for place, frame in enumerate(shown):
         png = read_regular(frame.picture, MOST_FRAME_BYTES, within=path.parent)
-        world = Picture.made(png, str(frame.picture), (0, 0)).load()
+        world = inspect_content(png, str(frame.picture)).load()
         page = Image.new("RGB", (max(world.width, LEAST_WIDTH), world.height + PLOT_HEIGHT), "white")
         page.paste(world, ((page.width - world.width) // 2, 0))
         page.paste(_plot(_of_episode(samples, place), highest, page.width), (0, world.height))
