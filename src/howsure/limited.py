@@ -91,12 +91,15 @@ class LimitedFunction:
                 process.kill()
             while self._idle:
                 self._drop(self._idle.pop())
+            self._changed.notify_all()
 
     def _take(self, unless: threading.Event | None) -> _Process:
         with self._changed:
-            while not self._idle and len(self._all) >= _cores():
+            while not (given_up := unless is not None and unless.is_set()):
+                if self._idle or len(self._all) < _cores():
+                    break
                 self._changed.wait()
-            if unless is not None and unless.is_set():
+            if given_up:
                 raise Ended("was given up")
             while self._idle:
                 process = self._idle.pop()

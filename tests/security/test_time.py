@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -254,6 +255,21 @@ def test_no_more_processes_than_cores(tmp_path: Path) -> None:
     assert 1 <= len(compress._all) <= len(os.sched_getaffinity(0))
     compress.stop()
     assert not compress._all
+
+
+def test_whoever_waits_for_a_process_is_freed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("howsure.limited._cores", lambda: 1)
+    decode = LimitedFunction("howsure.models.decoding:shown_size", cpu_seconds=60, memory_bytes=600 * MIB)
+    given_up, content = Event(), scans(9_900, 500)
+    with ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(decode, content, b"x.jpg", unless=given_up) for _ in range(4)]
+        wait_until(lambda: bool(decode._all))
+        given_up.set()
+        decode.stop()
+        for one in waiting:
+            with pytest.raises(Ended):
+                one.result(PROMPT_SECONDS)
+    assert not decode._all
 
 
 def test_nothing_heavy_is_loaded_to_look_at_an_image() -> None:
