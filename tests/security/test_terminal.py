@@ -17,11 +17,11 @@ import howsure
 from howsure.cli import common
 from howsure.report.console import output, remarks
 from howsure.report.progress import progress_for
-from howsure.report.tables import plain_table
+from howsure.report.tables import plain_table, where_it_lies
 from howsure.report.text import printable, printable_json
 from howsure.report.viewer import listing
-from howsure.runs import Sample
-from report.viewer.asking import Browser
+from howsure.runs import Run, Sample
+from report.viewer.asking import Browser, write_run
 
 SOURCES = Path(howsure.__file__).parent
 STEERING = {
@@ -69,6 +69,13 @@ def test_the_name_of_a_folder(tmp_path: Path, damaged: str, options: tuple[str, 
     assert not any(line.startswith("howsure: forged") for line in done.stdout.splitlines())
     if "--json" in options:
         assert json.loads(done.stdout)[0]["path"] == f"runs/{damaged}"
+
+
+def test_where_a_run_lies_is_a_line_each(tmp_path: Path) -> None:
+    run_folder = write_run(tmp_path / "finished" / f"{NAME}\nforged")
+    for line in where_it_lies(Run(run_folder)):
+        assert not STEERING & set(line)
+        assert "\n" not in line
 
 
 def test_a_traceback(tmp_path: Path) -> None:

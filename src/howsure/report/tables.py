@@ -60,7 +60,7 @@ def print_summary(
     for line in _failures(samples):
         console.print(Text(line), style="yellow")
     for line in where_it_lies(run):
-        console.print(_whole(line))
+        console.print(Text(line))
 
 
 def print_runs(console: Console, runs: Iterable[tuple[Path, Run | str]]) -> None:
@@ -136,7 +136,8 @@ def _whole(text: object) -> Text:
 def where_it_lies(run: Run) -> list[str]:
     """The page for people, where there is one, and the run folder."""
     page = run.path / "report.html"
-    return [*([f"report: {page}"] if page.is_file() else []), f"run folder: {run.path}"]
+    lines = [*([f"report: {page}"] if page.is_file() else []), f"run folder: {run.path}"]
+    return [printable(line, one_line=True) for line in lines]
 
 
 def _failures(samples: Sequence[Sample]) -> list[str]:

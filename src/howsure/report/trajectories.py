@@ -39,7 +39,7 @@ def print_trajectories(console: Console, summary: dict[str, Any], document: dict
     """What all runs together show, step by step."""
     _headed(console, "TRAJECTORY UNCERTAINTY ANALYSIS SUMMARY")
     metadata = document["metadata"]
-    _line(console, f"Source: {metadata['source_file']}")
+    _line(console, f"Source: {printable(metadata['source_file'], one_line=True)}")
     _line(console, f"Total Simulations: {metadata['total_simulations']}")
     _line(console, f"Turns: {summary['coverage']['text']}")
     _line(console, f"Messages: {_messages(summary['messages'])}")
@@ -52,7 +52,7 @@ def print_trajectories(console: Console, summary: dict[str, Any], document: dict
         print_group(console, group)
     _more(console, len(summary["groups"]) - SHOWN_GROUPS, "group")
     for note in summary["notes"][:SHOWN_NOTES]:
-        _line(console, f"note: {note}")
+        _line(console, f"note: {printable(note, one_line=True)}")
     _more(console, len(summary["notes"]) - SHOWN_NOTES, "note")
     print_problems(console, summary)
     if run is not None:
@@ -172,7 +172,8 @@ def _turn(console: Console, turn: dict[str, Any], width: int) -> None:
 
 def print_group(console: Console, group: dict[str, Any]) -> None:
     """Whether scores foretold failure, when alarms came, and what acting on them would have saved."""
-    _line(console, f"--- Should they have been sure? {group['name'] or 'All runs'}{_proxy(group)} ---")
+    name = printable(group["name"] or "All runs", one_line=True)
+    _line(console, f"--- Should they have been sure? {name}{_proxy(group)} ---")
     _line(
         console,
         f"{counted(group['runs'], 'run')}, {group['judged']:,} with a reward, {group['failures']:,} of them failed, "
