@@ -22,10 +22,12 @@ MANIFEST, SAMPLES, SUMMARY, LOCK = "run.json", "samples.jsonl", "summary.json", 
 
 MOST_MANIFEST_BYTES, MOST_SUMMARY_BYTES, MOST_LINE_BYTES = 8 << 20, 32 << 20, 64 << 20
 MOST_COUNTED_BYTES = 4 << 30
-LIGHT_BYTES = 4 << 20
+LIGHT_BYTES = 1 << 20
 """JSON of this size may hold what it likes."""
 
-MOST_DECODED_BYTES = 256 << 20
+MOST_DECODED_BYTES, MOST_DECODED_MANIFEST_BYTES = 128 << 20, 40 << 20
+"""What JSON may take in memory. A manifest is there several times over when a run is taken up."""
+
 CONTAINER_BYTES, TEXT_BYTES, VALUE_BYTES = 200, 64, 32
 """What an object or a list, a text or name beside its characters, and what follows a comma take at most."""
 
@@ -51,17 +53,17 @@ def read_file(folder: Path, name: str, most_bytes: int) -> bytes:
         return file.read(most_bytes)
 
 
-def read_json_file(folder: Path, name: str, most_bytes: int) -> bytes:
+def read_json_file(folder: Path, name: str, most_bytes: int, most_decoded_bytes: int = MOST_DECODED_BYTES) -> bytes:
     """The same for a JSON document, which is light enough to be decoded."""
     content = read_file(folder, name, most_bytes)
-    if is_too_heavy(content):
+    if is_too_heavy(content, most_decoded_bytes):
         raise RunDamaged(f"{folder / name} holds far too many values; restore it, or start the run anew")
     return content
 
 
 def read_manifest(folder: Path) -> Manifest:
     try:
-        content = read_json_file(folder, MANIFEST, MOST_MANIFEST_BYTES)
+        content = read_json_file(folder, MANIFEST, MOST_MANIFEST_BYTES, MOST_DECODED_MANIFEST_BYTES)
     except FileNotFoundError as error:
         raise InputError(f"{folder} is no run folder: it has no {MANIFEST}") from error
     try:
@@ -70,7 +72,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise RunDamaged(f"{folder / MANIFEST} cannot be read: {error}; restore it, or start the run anew") from error
 
 
-def is_too_heavy(content: bytes) -> bool:
+def is_too_heavy(content: bytes, most_bytes: int = MOST_DECODED_BYTES) -> bool:
     """Whether JSON would take absurdly much memory when it is decoded."""
     if len(content) <= LIGHT_BYTES:
         return False
@@ -78,7 +80,7 @@ def is_too_heavy(content: bytes) -> bool:
     bytes_each = 1 if content.isascii() and b"\\u" not in content else 4
     containers, texts = content.count(b"{") + content.count(b"["), content.count(b'"') // 2
     rest = containers * CONTAINER_BYTES + texts * TEXT_BYTES + content.count(b",") * VALUE_BYTES
-    return len(content) * bytes_each + rest > MOST_DECODED_BYTES
+    return len(content) * bytes_each + rest > most_bytes
 
 
 def count_lines(file: IO[bytes]) -> tuple[int, int]:

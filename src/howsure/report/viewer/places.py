@@ -27,7 +27,7 @@ def run_within(root: Path, name: str) -> Path:
         raise NotServed("The address names no run folder below the one that is served.")
     folder = root.joinpath(*parts)
     try:
-        if folder.resolve(strict=True) != folder or not (folder / MANIFEST).is_file():
+        if folder.resolve(strict=True) != folder or not (folder / MANIFEST).exists():
             raise NotServed("There is no run folder of this name; it may have been moved or deleted.")
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, HowsureError):
