@@ -77,7 +77,7 @@ def test_where_no_plot_can_go_is_said(name: str, words: str, found: Theorem, tmp
 
 def test_a_path_that_cannot_be_written_is_said(found: Theorem, tmp_path: Path) -> None:
     (tmp_path / "t.svg").mkdir()
-    with pytest.raises(InputError, match="t.svg cannot be written: Is a directory"):
+    with pytest.raises(InputError, match="t.svg is a folder; name a file in it"):
         plot_theorem(found, tmp_path / "t.svg")
 
 

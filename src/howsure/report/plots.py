@@ -7,6 +7,7 @@ The same figures give the same file, byte for byte.
 from __future__ import annotations
 
 import importlib.util
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from howsure.errors import InputError, MissingExtra
 from howsure.isolated import load_matplotlib
 from howsure.measures import BlockEntropy, nats_to_bits
 from howsure.report.text import shortened
+from howsure.runs.files import write_atomic
 from howsure.studies.entropy import TextEntropy
 from howsure.studies.theorem import BAND, Theorem
 
@@ -49,6 +51,8 @@ def check_plot(path: Path) -> None:
         raise InputError(f"--plot {path} must end in {' or '.join(SUFFIXES)}: these are the kinds of plot there are")
     if not path.parent.is_dir():
         raise InputError(f"--plot {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise InputError(f"--plot {path} is a folder; name a file in it")
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingExtra("a plot", "stats", "matplotlib")
 
@@ -152,7 +156,6 @@ def _axes(path: Path) -> Iterator[Axes]:
         yield figure.add_subplot()
         kind = path.suffix.lower().removeprefix(".")
         metadata: dict[str, Any] = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-        try:
-            figure.savefig(path, format=kind, dpi=150, metadata=metadata)
-        except OSError as error:
-            raise InputError(f"--plot {path} cannot be written: {error.strerror}") from error
+        content = io.BytesIO()
+        figure.savefig(content, format=kind, dpi=150, metadata=metadata)
+        write_atomic(path, content.getvalue())

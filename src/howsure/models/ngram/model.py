@@ -30,6 +30,7 @@ from howsure.models.ngram.table import NgramTable, begins_of
 from howsure.models.ngram.vocabulary import END_ID, UNKNOWN_ID, Ids, find_words
 from howsure.models.packing import plan_batches
 from howsure.models.text_boundary import utf8
+from howsure.storage import open_regular
 
 PASSAGE_BYTES = 1 << 20
 WORDS_AT_ONCE = 1 << 18
@@ -76,8 +77,9 @@ class NgramModel(Model):
 
     def fingerprint(self) -> dict[str, Any]:
         try:
-            with self.path.open("rb") as file:
-                return {"kind": "ngram", "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+            with open_regular(self.path, shell_pipes=True) as file:
+                digest = hashlib.file_digest(file, "sha256")  # type: ignore[arg-type]
+                return {"kind": "ngram", "sha256": digest.hexdigest()}
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {error.strerror}") from error
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from howsure.errors import InputError
-from howsure.storage import local
+from howsure.storage import local, read_regular
 from howsure.studies.trust.world.colours import RGB, colour
 from howsure.studies.trust.world.graphemes import cells, plain
 
@@ -127,13 +127,9 @@ def _checked(content: bytes, name: str, source: str) -> MapPlan:
 
 def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise InputError(f"map {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if len(content) > MOST_BYTES:
-        raise InputError(f"map {path} is larger than {MOST_BYTES >> 20} MiB, which no map is")
-    return content
+        return read_regular(path, MOST_BYTES, shell_pipes=True)
+    except OSError as error:
+        raise InputError(f"map {path} cannot be read: {error.strerror or error}") from error
 
 
 def _decode(content: bytes) -> _Body:
