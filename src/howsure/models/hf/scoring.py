@@ -9,6 +9,7 @@ way is chosen by trying both on a small item when the model is loaded.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from howsure.models.hf.layout import Layout
 from howsure.models.hf.sight import Pixels, together
 from howsure.models.packing import PackedBatch, pack
 from howsure.models.text_boundary import Encoded
+from howsure.models.wheels import cache_folder
 
 HEAD_ROWS = 256
 """Rows of [rows × vocabulary] that are in memory at once."""
@@ -162,8 +164,10 @@ class Scorer:
     def compile(self) -> None:
         """Fuse what lies between the matrix products, layer by layer.
 
-        Without a cache one compilation serves all layers; with sizes left open, it serves all batches.
+        Without a cache one compilation serves all layers; with sizes left open, it serves all batches. torch keeps what
+        it compiled below /tmp, under a name that anybody can take first, and runs what lies there: not so here.
         """
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "torchinductor"))
         parts = [self.network.get_decoder(), getattr(self.network.base_model, "visual", None)]
         for part in parts:
             for layer in getattr(part, "layers", None) or getattr(part, "blocks", None) or ():
