@@ -65,8 +65,8 @@ def check_target(path: Path) -> None:
     """Refuse before the work what could not be written after it."""
     if path.is_dir():
         raise InputError(f"--out {path} is a folder: name the file to be written, such as {path / 'model.arpa'}")
-    if not path.resolve().parent.is_dir():
-        raise InputError(f"--out {path}: the folder {path.resolve().parent} does not exist; make it first")
+    if not path.parent.is_dir():
+        raise InputError(f"--out {path}: the folder {path.parent.resolve()} does not exist; make it first")
 
 
 def _keep_apart(target: Path, texts: Texts) -> None:

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import errno
 import os
 import re
 import zlib
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
@@ -37,6 +39,7 @@ PathLike = str | os.PathLike[str]
 LOG10_OF_ZERO = -99.0
 _LONGEST_NUMBER = 64
 _DATA = re.compile(rb"^[ \t]*\\data\\[ \t\r]*$", re.MULTILINE)
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 _COUNT = re.compile(rb"ngram\s+(\d{1,4})\s*=\s*(\d{1,15})")
 _SECTION = re.compile(rb"\\(\d{1,4})-grams:")
 _STRANGERS = {
@@ -90,7 +93,7 @@ def write_arpa(table: NgramTable, path: PathLike) -> None:
 @contextlib.contextmanager
 def _held(path: Path, target: Path) -> Iterator[IO[bytes]]:
     """An empty file that nobody else writes meanwhile; it is taken away where the work does not get to its end."""
-    with path.open("ab") as file:
+    with _new_or_left(path) as file:
         if not _is_ours(file, path):
             raise InputError(f"{target} is being written by another process: wait for it, or name another --out")
         try:
@@ -104,12 +107,31 @@ def _held(path: Path, target: Path) -> Iterator[IO[bytes]]:
 def _is_ours(file: IO[bytes], path: Path) -> bool:
     """Whether the lock on a file could be had, and the file is still the one of that name."""
     if os.name == "nt":
+def _new_or_left(path: Path) -> IO[bytes]:
+    """A new file, or the one that a killed process left; never what a link or a pipe leads to."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | _FLAGS, 0o666)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise _in_the_way(path) from error
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+        os.close(handle)
+        raise _in_the_way(path)
+    return os.fdopen(handle, "wb")
+
+
+def _in_the_way(path: Path) -> InputError:
+    return InputError(f"{path} is a link or a pipe, where howsure writes a file of its own: remove it")
+
+
         return True
     import fcntl
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
     except OSError:
         return False
 
