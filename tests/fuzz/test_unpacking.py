@@ -20,7 +20,7 @@ BOMB = gzip.compress(b"a" * 10_000_000, mtime=0) * 3
 
 def test_what_is_packed_comes_out() -> None:
     text = b"".join(b"line %d\n" % number for number in range(50_000))
-    assert unpacked(gzip.compress(text), "a.gz") == text
+    assert unpacked(io.BytesIO(gzip.compress(text)), "a.gz") == text
     assert list(unpacking(io.BytesIO(gzip.compress(text)), "a.gz")) == text.splitlines(keepends=True)
 
 
@@ -28,7 +28,7 @@ def test_what_packs_well_but_is_small_is_let_through() -> None:
     zeros = bytes(HARMLESS_BYTES // 2)
     packed = gzip.compress(zeros, mtime=0)
     assert len(zeros) > MOST_FOLD * len(packed)
-    assert unpacked(packed, "zeros.gz") == zeros
+    assert unpacked(io.BytesIO(packed), "zeros.gz") == zeros
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,7 @@ def test_what_packs_well_but_is_small_is_let_through() -> None:
 def test_a_bomb_is_refused_by_name_before_it_fills_the_memory(tmp_path: Path, name: str, read: object) -> None:
     path = tmp_path / name
     path.write_bytes(BOMB)
-    with pytest.raises(InputError, match=rf"{name} unpacks to more than 100 times its size"):
+    with pytest.raises(
+        InputError, match=rf"{name}(, line 1:)? (unpacks to far more than a file of its size holds|is longer than)"
+    ):
         read(path)  # type: ignore[operator]

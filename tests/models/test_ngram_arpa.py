@@ -204,9 +204,9 @@ BROKEN = {
     "header without number": (changed("ngram 1=5", "ngram 1=five"), r"line 2: «ngram 1=five» is not «ngram 1=<count>»"),
     "header out of order": (changed("ngram 1=5\nngram 2=4", "ngram 2=4\nngram 1=5"), r"line 2: .* «ngram 1=<count>»"),
     "header beyond reason": (changed("ngram 2=4", f"ngram 2={'9' * 40}"), r"line 3: .* «ngram 2=<count>»"),
-    "header of a million digits": (changed("ngram 2=4", f"ngram {'2' * 1_000_000}=4"), r"line 3: .* «ngram 2=<count>»"),
-    "section of a million digits": (
-        changed("\\2-grams:", f"\\{'2' * 1_000_000}-grams:"),
+    "header of many digits": (changed("ngram 2=4", f"ngram {'2' * 60_000}=4"), r"line 3: .* «ngram 2=<count>»"),
+    "section of many digits": (
+        changed("\\2-grams:", f"\\{'2' * 60_000}-grams:"),
         r"line 12: .* «\\2-grams:» must",
     ),
     "header cut off": ("\\data\\\nngram 1=5\n", r"line 2: the file ends within its header"),
@@ -229,8 +229,8 @@ BROKEN = {
     "a word missing": (changed("-0.3\ta b", "-0.3\ta"), r"line 14: «-0.3\ta» is no 2-gram"),
     "no number": (changed("-0.3\ta b", "x\ta b"), r"line 14: «x» is no log10 of a probability"),
     "nan": (changed("-0.3\ta b", "nan\ta b"), r"line 14: «nan» is no log10 of a probability"),
-    "a number of a million digits": (
-        changed("-0.3\ta b", f"-0.{'3' * 1_000_000}\ta b"),
+    "a number of many digits": (
+        changed("-0.3\ta b", f"-0.{'3' * 60_000}\ta b"),
         r"line 14: «-0.33+…» is no log10",
     ),
     "above one": (changed("-0.3\ta b", "0.3\ta b"), r"line 14: 0.3 is above 0"),

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import sys
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -95,15 +94,14 @@ def test_standard_input_is_read_once_and_streamed_as_often_as_one_likes(monkeypa
     assert [read(found), read(found)] == [{"standard input": MANY}] * 2
 
 
-def test_a_pipe_is_kept_like_standard_input(tmp_path: Path) -> None:
+def test_a_pipe_is_kept_like_standard_input() -> None:
     """As `howsure perplexity <(zcat book.gz)` gives it: it can be read once only."""
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_text, args=(MANY,))
-    writer.start()
-    found = Texts([path])
-    writer.join()
-    assert read(found) == {str(path): MANY}
+    reading, writing = os.pipe()
+    with open(writing, "w") as file:
+        file.write(MANY)
+    found = Texts([f"/dev/fd/{reading}"])
+    os.close(reading)
+    assert read(found) == {f"/dev/fd/{reading}": MANY}
 
 
 def test_a_temporary_folder_that_cannot_be_written_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -58,12 +58,13 @@ def train(
     """
     from howsure.report.console import output
     from howsure.report.perplexity import print_trained
+    from howsure.storage.unpacking import HELD_FOLD
     from howsure.studies.ngram import train_ngram
     from howsure.studies.texts import Texts
 
     given = common.given_or_piped(texts, "there is no text: name files or folders, or pipe one in")
     if dry_run:
-        found = Texts(given, skip_bad=skip_bad)
+        found = Texts(given, skip_bad=skip_bad, most_fold=HELD_FOLD)
         return common.print_plan({"items": len(found.documents), "bytes": found.byte_count, "model_calls": 0}, as_json)
     trained: dict[str, Any] = train_ngram(
         given, out, order=order, smoothing=smoothing, k=k, discount_fallback=discount_fallback, skip_bad=skip_bad

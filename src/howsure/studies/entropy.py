@@ -39,6 +39,7 @@ from howsure.measures.entropy import SUM_TOLERANCE, check_probabilities
 from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT, check_counts
 from howsure.models.words import is_space
 from howsure.runs import Progress
+from howsure.storage import open_regular
 from howsure.storage.unpacking import unpacked
 from howsure.studies.perplexity import prepare_all, read_through
 from howsure.studies.perplexity.sums import Sums, counted, totals
@@ -372,8 +373,8 @@ def _read(name: str, stdin: BinaryIO | None) -> Text:
 
 def _file_content(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
-        return unpacked(content, str(path)) if path.suffix == ".gz" else content
+        with open_regular(path, shell_pipes=True) as file:
+            return unpacked(file, str(path)) if path.suffix == ".gz" else file.read()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path} is not a whole gzip file ({error}): pack it again, or rename it") from error
     except OSError as error:

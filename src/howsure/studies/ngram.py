@@ -12,6 +12,7 @@ from howsure.models.ngram.arpa import write_arpa
 from howsure.models.ngram.estimate import Smoothing
 from howsure.models.ngram.training import Piece, train
 from howsure.runs.files import storage_errors
+from howsure.storage.unpacking import HELD_FOLD
 from howsure.studies.texts import PathLike, Texts, as_paths
 
 DEFAULT_ORDER = 3
@@ -34,7 +35,7 @@ def train_ngram(
     began = time.perf_counter()
     target, way = Path(out), _smoothing(smoothing)
     check_target(target)
-    found = Texts(as_paths(texts), skip_bad=skip_bad)
+    found = Texts(as_paths(texts), skip_bad=skip_bad, most_fold=HELD_FOLD)
     _keep_apart(target, found)
     trained = train(pieces(found), order, way, k=k, discount_fallback=discount_fallback)
     with storage_errors(target):

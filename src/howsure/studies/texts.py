@@ -10,7 +10,6 @@ import codecs
 import contextlib
 import hashlib
 import os
-import stat
 import sys
 import tempfile
 import zlib
@@ -24,12 +23,23 @@ import msgspec
 from howsure.errors import InputError, StorageError
 from howsure.runs.files import storage_errors
 from howsure.runs.folder import MANIFEST
-from howsure.storage import checked, is_address, is_file, local, local_folder, shown_path
-from howsure.storage.unpacking import unpacking
+from howsure.storage import (
+    OPENED_BY_THE_SHELL,
+    checked,
+    is_address,
+    is_file,
+    local,
+    local_folder,
+    open_regular,
+    shown_path,
+)
+from howsure.storage.unpacking import MOST_FOLD, read_lines, unpacking
 
 PathLike = str | os.PathLike[str]
 
 CHUNK_BYTES = 1 << 20
+MOST_LINE_BYTES = 64 << 20
+"""Of a line of JSON, which is held as a whole."""
 STANDARD_INPUT = "-"
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".rst"})
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
@@ -56,10 +66,11 @@ class Problem(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A file, under the name by which the user knows it."""
+    """A file, under the name by which the user knows it; and how far it may unpack."""
 
     name: str
     path: Path
+    most_fold: int = MOST_FOLD
 
     @property
     def holds_json(self) -> bool:
@@ -71,16 +82,17 @@ class Texts:
 
     Making it reads everything once: whatever cannot be read is an error that names file and line, or is counted
     under its reason with `skip_bad`. The fingerprint is that of the documents in their order, whatever they are called
-    and however they are packed.
+    and however they are packed. `most_fold` is how far a packed one may unpack.
     """
 
-    def __init__(self, paths: Sequence[PathLike], *, skip_bad: bool = False) -> None:
+    def __init__(self, paths: Sequence[PathLike], *, skip_bad: bool = False, most_fold: int = MOST_FOLD) -> None:
         self._spooled: dict[str, Any] = {}
         self.sources: list[Source] = []
         self.documents: list[Document] = []
         problems: list[Problem] = []
         contents = hashlib.sha256()
         for source in [source for path in paths for source in self._sources(os.fspath(path))]:
+            source = source._replace(most_fold=most_fold)
             documents, refused, digests = _scanned(source)
             problems += refused
             if documents:
@@ -115,9 +127,9 @@ class Texts:
         if place.is_dir():
             return [Source(_name(file), file) for file in _files_of(place)]
         source = Source(_name(place), place)
-        if not _is_pipe(path):
+        if not path.startswith(OPENED_BY_THE_SHELL):
             return [source]
-        with _reading_errors(source.name), open(path, "rb") as pipe:
+        with _reading_errors(source.name), open_regular(path, shell_pipes=True) as pipe:
             return [source._replace(path=self._spool(path, pipe))]
 
     def _spool(self, path: str, stream: IO[bytes]) -> Path:
@@ -164,13 +176,6 @@ def _here(path: str) -> Path:
     return local_folder(str(given), lambda name: _suffix(name) in WANTED or name.rpartition("/")[2] == MANIFEST)
 
 
-def _is_pipe(path: str) -> bool:
-    try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)
-    except OSError:
-        return False
-
-
 def _suffix(name: str) -> str:
     return Path(name.removesuffix(".gz")).suffix.lower()
 
@@ -193,9 +198,9 @@ def _files_of(folder: Path) -> list[Path]:
 
 @contextlib.contextmanager
 def _opened(source: Source) -> Iterator[IO[bytes]]:
-    with _reading_errors(source.name), open(source.path, "rb") as plain:
+    with _reading_errors(source.name), open_regular(source.path) as plain:
         zipped = source.name.endswith(".gz")
-        yield unpacking(plain, source.name) if zipped else plain
+        yield unpacking(plain, source.name, source.most_fold) if zipped else plain
 
 
 @contextlib.contextmanager
@@ -232,7 +237,7 @@ def _text(source: Source) -> Iterator[str]:
 def _lines(source: Source) -> Iterator[tuple[int, _Line | Problem]]:
     """The lines of a JSON lines file that are not blank, by number."""
     with _opened(source) as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(read_lines(file, source.name, MOST_LINE_BYTES), 1):
             line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
             if line.strip():
                 yield number, _json_text(f"{source.name}, line {number:,}", line)

@@ -14,13 +14,14 @@ probability of zero, as SRILM writes it.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
-import gzip
 import errno
+import gzip
 import os
 import re
-import zlib
 import stat
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
@@ -32,14 +33,16 @@ from howsure.errors import InputError
 from howsure.models.ngram.table import Level, NgramTable
 from howsure.models.ngram.vocabulary import SPECIAL, UNKNOWN, Ids, Vocabulary
 from howsure.models.words import is_space
-from howsure.storage.unpacking import unpacked
+from howsure.storage import open_regular
+from howsure.storage.unpacking import BLOCK_BYTES, unpacking
 
 PathLike = str | os.PathLike[str]
 
 LOG10_OF_ZERO = -99.0
+MOST_LINE_BYTES = 1 << 16
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 _LONGEST_NUMBER = 64
 _DATA = re.compile(rb"^[ \t]*\\data\\[ \t\r]*$", re.MULTILINE)
-_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 _COUNT = re.compile(rb"ngram\s+(\d{1,4})\s*=\s*(\d{1,15})")
 _SECTION = re.compile(rb"\\(\d{1,4})-grams:")
 _STRANGERS = {
@@ -104,9 +107,6 @@ def _held(path: Path, target: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def _is_ours(file: IO[bytes], path: Path) -> bool:
-    """Whether the lock on a file could be had, and the file is still the one of that name."""
-    if os.name == "nt":
 def _new_or_left(path: Path) -> IO[bytes]:
     """A new file, or the one that a killed process left; never what a link or a pipe leads to."""
     try:
@@ -126,6 +126,9 @@ def _in_the_way(path: Path) -> InputError:
     return InputError(f"{path} is a link or a pipe, where howsure writes a file of its own: remove it")
 
 
+def _is_ours(file: IO[bytes], path: Path) -> bool:
+    """Whether the lock on a file could be had, and the file is still the one of that name."""
+    if os.name == "nt":
         return True
     import fcntl
 
@@ -161,7 +164,7 @@ class _Lines(NamedTuple):
         return self.data[self.starts[line] : self.ends[line]].strip()
 
     def refuse(self, line: int, what: str) -> NoReturn:
-        raise InputError(f"{self.path}, line {line + 1:,}: {what}")
+        _refuse(self.path, line, what)
 
 
 class _Section(NamedTuple):
@@ -191,33 +194,67 @@ def read_arpa(path: PathLike) -> NgramTable:
 
 
 def _content(path: Path) -> bytes:
+    name = os.fspath(path)
     try:
-        data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = unpacked(data, os.fspath(path))
+        with open_regular(path, shell_pipes=True) as file:
+            zipped = file.peek(2)[:2] == b"\x1f\x8b"  # type: ignore[attr-defined]
+            return b"".join(_checked(name, unpacking(file, name, weigh=_memory_bytes) if zipped else file))
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(
             f"{path} cannot be read: {why}; name an ARPA file, such as `howsure ngram train` writes"
         ) from error
+
+
+def _memory_bytes(block: bytes) -> int:
+    """What becomes of a block: its bytes, its lines and its fields, whose places are kept."""
+    fields = int(np.count_nonzero(np.diff(is_space(block)))) // 2
+    return 4 * len(block) + 16 * block.count(b"\n") + 40 * fields
+
+
+def _checked(path: str, file: IO[bytes]) -> Iterator[bytes]:
+    """The blocks of a file, which is refused at the first that no ARPA file holds."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line = begun_bytes = 0
+    while block := file.read(BLOCK_BYTES):
+        if not line:
+            _refuse_stranger(path, block)
+        _check_text(path, line, decoder, block)
+        newlines = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n"))
+        lengths = np.diff(newlines, prepend=-1 - begun_bytes, append=len(block)) - 1
+        if lengths.max() > MOST_LINE_BYTES:
+            _refuse(path, line + int(np.argmax(lengths)), f"is longer than {MOST_LINE_BYTES:,} bytes; no n-gram is")
+        line, begun_bytes = line + len(newlines), int(lengths[-1])
+        yield block
+    _check_text(path, line, decoder, b"")
+
+
+def _refuse_stranger(path: str, beginning: bytes) -> None:
     for sign, what in _STRANGERS.items():
-        if data.startswith(sign):
+        if beginning.startswith(sign):
             raise InputError(f"{path} is {what}")
-    return data
+
+
+def _check_text(path: str, line: int, decoder: codecs.IncrementalDecoder, block: bytes) -> None:
+    """An empty block is the end."""
+    try:
+        decoder.decode(block, final=not block)
+    except UnicodeDecodeError as error:
+        place = line + error.object.count(b"\n", 0, error.start)
+        _refuse(path, place, "these bytes are not UTF-8; convert the file first")
+    if (nul := block.find(b"\0")) >= 0:
+        _refuse(path, line + block.count(b"\n", 0, nul), "holds a NUL byte, which no word may")
+
+
+def _refuse(path: str, line: int, what: str) -> NoReturn:
+    raise InputError(f"{path}, line {line + 1:,}: {what}")
 
 
 def _lines(path: str, data: bytes) -> _Lines:
     ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
     if data and not data.endswith(b"\n"):
         ends = np.append(ends, len(data))
-    lines = _Lines(path, data, np.append(0, ends[:-1] + 1) if len(ends) else ends, ends)
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        lines.refuse(int(np.searchsorted(ends, error.start)), "these bytes are not UTF-8; convert the file first")
-    if (nul := data.find(b"\0")) >= 0:
-        lines.refuse(int(np.searchsorted(ends, nul)), "holds a NUL byte, which no word may")
-    return lines
+    return _Lines(path, data, np.append(0, ends[:-1] + 1) if len(ends) else ends, ends)
 
 
 def _header(lines: _Lines) -> tuple[list[tuple[int, int]], int]:
