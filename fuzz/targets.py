@@ -112,6 +112,7 @@ TARGETS = {
         Target("run-table", "run", folders.run_table, seeds.runs, "samples as a table", 20, "polars"),
         Target("run-exported", "run", folders.run_exported, seeds.runs, "samples as Parquet", 10, "pyarrow"),
         Target("run-report", "run", folders.run_report, seeds.runs, "the report of a run", 15),
+        Target("overlay", "run", folders.run_overlaid, seeds.run_of_a_screen, "screens of a run, drawn on", 10, "PIL"),
         Target("run-viewed", "run", folders.run_viewed, seeds.runs, "every page of the viewer", 8, "starlette"),
         Target("runs-compared", "run", folders.runs_compared, seeds.compared_runs, "two runs compared", 10),
         Target(

@@ -70,6 +70,18 @@ def run_report(data: bytes) -> None:
     report_of([_unpacked(data)])
 
 
+def run_overlaid(data: bytes) -> None:
+    """Samples drawn on their screen, which is a good one: the worst, the surely wrong, and all there are."""
+    from fuzz.seeds import png
+    from howsure.runs import Run
+    from howsure.studies.grounding.output.overlay import write_overlays
+
+    run = Run(_unpacked(data))
+    root = put("screens/screen.png", png()).parent
+    written = write_overlays(run, root.parent / "drawn", worst=2, surely_wrong=2, image_root=root)
+    assert {path.parent.name for path in written} <= {"drawn"}
+
+
 def run_viewed(data: bytes) -> None:
     """Every page of the viewer; one that it has to excuse itself for (a 500) is a fault of ours."""
     from howsure.report.viewer.app import make_app

@@ -291,7 +291,8 @@ def load_screen(about: Clicked, name: str, image_root: Path | None = None, run_f
 
 
 def _places_under(image_root: Path | None, path: str) -> Iterator[str]:
-    parts = PurePath(path).parts[1:][-DEEPEST:]
+    whole = PurePath(path)
+    parts = whole.parts[1 if whole.anchor else 0 :][-DEEPEST:]
     for start in range(len(parts) if image_root is not None else 0):
         if ".." not in parts[start:]:
             yield os.path.join(os.fspath(image_root or ""), *parts[start:])
