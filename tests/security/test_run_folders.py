@@ -175,6 +175,24 @@ def test_what_an_episode_left_behind_is_not_read_from_elsewhere(tmp_path: Path) 
         gained_after(tmp_path / "run", 1)
 
 
+@pytest.mark.parametrize("name", ["pictures", "user_1", "samples.jsonl", "steps.csv"])
+def test_a_run_is_not_written_through_a_link(tmp_path: Path, name: str) -> None:
+    run = make_run(tmp_path)
+    manifest = Run(run).manifest
+    (tmp_path / "mine").mkdir()
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(tmp_path / "mine")
+    before = (run / "run.json").read_bytes()
+    with pytest.raises(InputError, match=f"{name} leads out of"), RunWriter(run, manifest.identity, manifest.items):
+        pass
+    assert (run / "run.json").read_bytes() == before
+    (run / name).unlink()
+    (run / "inside").mkdir()
+    (run / "near").symlink_to("inside")
+    with RunWriter(run, manifest.identity, manifest.items):
+        pass
+
+
 def test_a_picture_that_is_swapped_for_a_link_is_not_served(tmp_path: Path) -> None:
     run = make_run(tmp_path)
     (tmp_path / "secret.jpg").write_bytes(b"secret")

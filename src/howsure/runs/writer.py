@@ -123,6 +123,7 @@ class RunWriter:
                 )
             manifest = self._wanted
         else:
+            self._check_links()
             manifest = read_manifest(self.path)
             differences = manifest.identity.differences(self._wanted.identity)
             if differences and not read_samples(self.path, False)[0]:
@@ -139,6 +140,15 @@ class RunWriter:
         write_atomic(self.path / MANIFEST, _manifest_json(manifest))
         self._there.put(MANIFEST)
         return manifest
+
+    def _check_links(self) -> None:
+        """A run is not written through links, which whoever sent it may have put there."""
+        inside = os.path.realpath(self.path)
+        with storage_errors(self.path), os.scandir(self.path) as entries:
+            links = [entry.path for entry in entries if entry.is_symlink()]
+        for link in links:
+            if not Path(os.path.realpath(link)).is_relative_to(inside):
+                raise InputError(f"{link} leads out of {self.path}: put the folder or file itself there")
 
     def _kept_samples(self) -> list[Sample]:
         path = self.path / SAMPLES
