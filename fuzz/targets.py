@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 from fuzz import seeds
-from fuzz.feeds import answers, data, folders, logs, templates
+from fuzz.feeds import answers, data, folders, logs, templates, weights
 
 INSPECT = "inspect_ai"
 POEM = "The sky is blue.\nÜber allen Gipfeln ist Ruh.\n하늘은 파랗다 👩‍👩‍👧\n"
@@ -102,6 +102,8 @@ TARGETS = {
         Target("gemini-body", "json", answers.gemini_body, _json(seeds.GEMINI_BODY), "Gemini's answer"),
         Target("address", "text", answers.address, _texts(*seeds.ADDRESSES), "addresses of stores, paths below them"),
         Target("policy-config", "json", data.policy_config, _json(*seeds.POLICIES), "LeRobot's config.json"),
+        Target("weights-index", "run", weights.weights_index, weights.models, "a model's weights", 10, "peft"),
+        Target("adapter-folder", "run", weights.adapter_folder, weights.adapters, "a LoRA adapter", 10, "peft"),
         Target("model-name", "text", answers.model_name, _texts(*seeds.MODEL_NAMES), "names of models"),
         Target("prompt-template", "text", answers.prompt_template, _texts(*seeds.TEMPLATES), "templates of prompts"),
         Target(

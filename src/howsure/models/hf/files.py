@@ -269,10 +269,8 @@ class ModelFiles:
 
     def _index(self, name: str) -> tuple[bytes, tuple[str, ...]]:
         """The index written anew, and the shards that it names."""
-        try:
+        with _readable(self.source, name):
             weight_map = msgspec.json.decode(self._bytes(name, INDEX_BYTES), type=_Index).weight_map
-        except msgspec.MsgspecError as error:
-            raise WeightsError(f"{name} of {self.source} cannot be read: {error}") from error
         shards = tuple(sorted(set(weight_map.values())))
         for shard in shards:
             if not (is_plain_name(shard) and shard.endswith(".safetensors")):
@@ -346,7 +344,7 @@ def _readable(source: str, name: str) -> Iterator[None]:
         yield
     except HowsureError:
         raise
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         words = error.strerror if isinstance(error, OSError) else error
         raise WeightsError(f"{name} of {source} cannot be read: {words}") from error
 

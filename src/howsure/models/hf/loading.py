@@ -76,7 +76,8 @@ def reads_images(files: ModelFiles) -> bool:
 
     if "config.json" not in files.configs:
         raise WeightsError(f"{files.source} holds no config.json, so it is no model that transformers knows")
-    return files.config("config.json").get("model_type") in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    kind = files.config("config.json").get("model_type")
+    return isinstance(kind, str) and kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 
 def check_dtype(dtype: str) -> str:
