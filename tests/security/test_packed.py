@@ -7,13 +7,17 @@ import subprocess
 import sys
 import threading
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from howsure.errors import InputError
+from howsure.errors import InputError, UnusableText
+from howsure.models.contract import Rolling
 from howsure.models.ngram.arpa import MOST_LINE_BYTES, read_arpa
+from howsure.models.ngram.model import NgramModel
 from howsure.studies.entropy import read_texts
+from howsure.studies.ngram import train_ngram
 from howsure.studies.texts import Texts
 
 MIB = 1 << 20
@@ -136,6 +140,23 @@ def test_a_line_of_a_model_has_a_bound_and_others_do_not_count(tmp_path: Path) -
         line = before.count("\n") + 7
         with pytest.raises(InputError, match=rf"m.arpa, line {line}: is longer than 65,536 bytes"):
             read_arpa(path)
+
+
+@pytest.mark.parametrize("unit", ["a", " "])
+def test_a_word_without_end_is_not_collected(tmp_path: Path, unit: str) -> None:
+    (tmp_path / "book.txt").write_text("a b a\n")
+    train_ngram(tmp_path / "book.txt", tmp_path / "m.arpa", order=1, smoothing="add-k")
+    taken: list[int] = []
+
+    def chunks() -> Iterator[str]:
+        for number in range(1024):
+            taken.append(number)
+            yield unit * MIB
+
+    model = NgramModel(str(tmp_path / "m.arpa"))
+    with pytest.raises(UnusableText, match="more than 32 MiB of it are one word, or white space alone"):
+        list(model.passages(chunks(), Rolling()))
+    assert len(taken) < 40
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")

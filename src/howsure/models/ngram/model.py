@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.errors import EvidenceError, InputError
+from howsure.errors import EvidenceError, InputError, UnusableText
 from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models.contract import (
     Capability,
@@ -33,6 +33,7 @@ from howsure.models.text_boundary import utf8
 from howsure.storage import open_regular
 
 PASSAGE_BYTES = 1 << 20
+MOST_STRETCH_BYTES = 16 << 20
 WORDS_AT_ONCE = 1 << 18
 NATS_PER_LOG10 = math.log(10.0)
 
@@ -261,12 +262,15 @@ def _entropy_nats(probs: NDArray[np.float64]) -> float:
 def _pieces(chunks: Iterable[str]) -> Iterator[tuple[bytes, bool]]:
     """A text in pieces of about `PASSAGE_BYTES`, cut after a line end, or else after white space; and which is last.
 
-    The cuts depend on the text alone. A stretch without any white space, or of nothing else, is held whole.
+    The cuts depend on the text alone. A stretch without any white space, or of nothing else, is held whole, and
+    refused where it is longer than any.
     """
     buffer, size = bytearray(), PASSAGE_BYTES
     for chunk in chunks:
         buffer += utf8(chunk)
         while len(buffer) > size:
+            if size > MOST_STRETCH_BYTES:
+                raise UnusableText(f"more than {size >> 20} MiB of it are one word, or white space alone")
             cut = _cut(bytes(buffer[:size]))
             size = PASSAGE_BYTES if cut else 2 * size
             if cut:
