@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -13,9 +15,13 @@ import msgspec
 
 from howsure.errors import InputError
 from howsure.models.images import Picture, inspect_pictures
-from howsure.storage import address_of, checked, find_below, is_address, local
+from howsure.storage import address_of, checked, find_below, is_address, local, open_regular
+from howsure.storage.unpacking import read_lines
 
 MOST_CHOICES = 1000
+MOST_LINE_BYTES = 64 << 20
+PORTION_LINES = 10_000
+"""Looked at together, for the sake of their images."""
 T = TypeVar("T")
 Place = Path | str
 """A folder on this machine, or the address of one."""
@@ -74,6 +80,22 @@ class Row(NamedTuple):
     cluster: str | None
 
 
+@dataclass
+class _Seen:
+    """What the lines before have shown, of which a file of strangers may have very many."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    copies: Counter[str] = field(default_factory=Counter)
+    pictures: dict[str, Picture | InputError] = field(default_factory=dict)
+    bad_lines: int = 0
+    first_bad: tuple[int, str] | None = None
+
+    def refuse(self, number: int, why: InputError | str) -> None:
+        self.bad_lines += 1
+        if self.first_bad is None or number < self.first_bad[0]:
+            self.first_bad = number, str(why)
+
+
 def read_questions(
     path: str | os.PathLike[str],
     *,
@@ -90,31 +112,30 @@ def read_questions(
     if max_samples is not None and max_samples < 1:
         raise InputError(f"--max-samples must be at least 1, not {max_samples}")
     items: list[Item] = []
-    problems: dict[int, str] = {}
-    names: dict[str, int] = {}
+    seen = _Seen()
     path = local(path)
     lines = _numbered_lines(path)
     places = _image_places(path, image_root)
     while max_samples is None or len(items) < max_samples:
-        portion = list(islice(lines, None if max_samples is None else max_samples - len(items)))
+        most = PORTION_LINES if max_samples is None else min(PORTION_LINES, max_samples - len(items))
+        portion = list(islice(lines, most))
         if not portion:
             break
-        items += _items(_rows(portion, places, cluster, problems), names, problems)
-    _report(path, problems, items, skip_bad)
+        items += _items(_rows(portion, places, cluster, seen), seen)
+    _report(path, seen, items, skip_bad)
     if cluster is None:
-        return Questions(items, len(problems), _fingerprint(items))
+        return Questions(items, seen.bad_lines, _fingerprint(items))
     if all(item.cluster is None for item in items):
         raise InputError(f"--cluster {cluster[:LONGEST_SHOWN]}: no question of {path} has anything in that field")
-    return Questions(items, len(problems), _fingerprint(items), _hashed([item.cluster for item in items]))
+    return Questions(items, seen.bad_lines, _fingerprint(items), _hashed([item.cluster for item in items]))
 
 
-def _report(path: str | os.PathLike[str], problems: dict[int, str], items: list[Item], skip_bad: bool) -> None:
-    if problems and not skip_bad:
-        first = min(problems)
-        more = f" ({len(problems) - 1} more bad lines follow)" if len(problems) > 1 else ""
+def _report(path: str | os.PathLike[str], seen: _Seen, items: list[Item], skip_bad: bool) -> None:
+    if seen.first_bad is not None and not skip_bad:
+        number, why = seen.first_bad
+        more = f" ({seen.bad_lines - 1} more bad lines follow)" if seen.bad_lines > 1 else ""
         raise InputError(
-            f"{path}, line {first}: {problems[first]}{more}; mend the file, or pass --skip-bad to go on without "
-            "such lines"
+            f"{path}, line {number}: {why}{more}; mend the file, or pass --skip-bad to go on without such lines"
         )
     if not items:
         raise InputError(f"{path} holds no usable question; each line must be a JSON object with question, choices, "
@@ -123,19 +144,19 @@ def _report(path: str | os.PathLike[str], problems: dict[int, str], items: list[
 
 def _numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        content = path.read_bytes()
+        with open_regular(path, shell_pipes=True) as file:
+            for number, line in enumerate(read_lines(file, str(path), MOST_LINE_BYTES), 1):
+                line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                if line.strip():
+                    yield number, line
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    lines = content.removeprefix(b"\xef\xbb\xbf").splitlines()
-    return iter([(number, line) for number, line in enumerate(lines, 1) if line.strip()])
 
 
 # -- one line ---------------------------------------------------------------------------------------------------
 
 
-def _rows(
-    portion: list[tuple[int, bytes]], places: list[Place], cluster: str | None, problems: dict[int, str]
-) -> list[Row]:
+def _rows(portion: list[tuple[int, bytes]], places: list[Place], cluster: str | None, seen: _Seen) -> list[Row]:
     rows = []
     for number, line in portion:
         try:
@@ -143,7 +164,7 @@ def _rows(
             image = None if question.image_path is None else _find_image(question.image_path, places)
             rows.append(Row(number, question, image, None if cluster is None else _cluster(line, cluster)))
         except InputError as error:
-            problems[number] = str(error)
+            seen.refuse(number, error)
     return rows
 
 
@@ -226,28 +247,29 @@ def _find_image(image_path: str, places: list[Place]) -> str:
     raise InputError(f"image_path {image_path[:LONGEST_SHOWN]!r} is no file, tried {shown}{remedy}")
 
 
-def _items(rows: list[Row], names: dict[str, int], problems: dict[int, str]) -> list[Item]:
+def _items(rows: list[Row], seen: _Seen) -> list[Item]:
     """The rows whose image is good as well, each under its id; each distinct image file is read once."""
-    pictures = inspect_pictures([row.image_file for row in rows if row.image_file is not None])
+    files = [row.image_file for row in rows if row.image_file is not None]
+    seen.pictures |= inspect_pictures([file for file in files if file not in seen.pictures])
     items = []
     for row in rows:
-        picture = None if row.image_file is None else pictures[row.image_file]
+        picture = None if row.image_file is None else seen.pictures[row.image_file]
         if isinstance(picture, InputError):
-            problems[row.number] = f"image_path: {picture}"
+            seen.refuse(row.number, f"image_path: {picture}")
             continue
         try:
-            items.append(_item(row, picture, names))
+            items.append(_item(row, picture, seen))
         except InputError as error:
-            problems[row.number] = str(error)
+            seen.refuse(row.number, error)
     return items
 
 
 # -- what a question is called ----------------------------------------------------------------------------------
 
 
-def _item(row: Row, picture: Picture | None, names: dict[str, int]) -> Item:
-    question = row.question
-    name = str(question.id) if question.id is not None else _content_id(question, picture, names)
+def _item(row: Row, picture: Picture | None, seen: _Seen) -> Item:
+    question, names = row.question, seen.names
+    name = str(question.id) if question.id is not None else _content_id(question, picture, seen)
     if name in names and question.id is not None:
         raise InputError(f"id {name!r} is that of line {names[name]} already")
     names[name] = row.number
@@ -255,13 +277,12 @@ def _item(row: Row, picture: Picture | None, names: dict[str, int]) -> Item:
     return Item(name, question.question, choices, question.answer_index, question.group, picture, row.cluster)
 
 
-def _content_id(question: Question, picture: Picture | None, names: dict[str, int]) -> str:
+def _content_id(question: Question, picture: Picture | None, seen: _Seen) -> str:
     parts = [question.question, question.choices, question.answer_index, *_image_content(picture)]
     base = name = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:12]
-    copies = 1
-    while name in names:
-        copies += 1
-        name = f"{base}-{copies}"
+    while name in seen.names:  # the copies before it, or the id of another question
+        seen.copies[base] += 1
+        name = f"{base}-{seen.copies[base] + 1}"
     return name
 
 
