@@ -6,20 +6,24 @@ Every command stands in `ROWS`, and is started as the installed `howsure` starts
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import json
 import os
+import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import typer
 
+import commands
 import howsure
 from howsure.cli.app import app
 from tiny import build_ngram, build_tiny
@@ -241,3 +245,88 @@ def test_settings_that_start_latex_draw_nothing_here(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert not (tmp_path / "started").exists()
         place.unlink()
+
+
+def test_compiled_code_is_kept_among_the_files_of_whoever_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch would look for it in /tmp, in a folder that another user may have made."""
+    from types import SimpleNamespace
+
+    from howsure.models.hf.scoring import Scorer
+
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOWSURE_CACHE", str(tmp_path))
+    bare = SimpleNamespace(get_decoder=SimpleNamespace, base_model=None)
+    Scorer.compile(SimpleNamespace(network=bare))  # type: ignore[arg-type]
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "torchinductor")
+
+
+# -- files that are none ------------------------------------------------------------------------------------------
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def link_to_nothing(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def unix_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(os.path.relpath(path))  # such a name must be short
+
+
+def sparse_file(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 64 << 30)
+
+
+KINDS = (device, link_to_nothing, link_to_itself, unix_socket, sparse_file)
+OF_ANY_LENGTH = {"{texts}", "{arpa}"}
+"""Read along, or hashed, whatever their length."""
+
+
+def places_of_files() -> Iterator[tuple[str, str, Callable[[Path], None]]]:
+    """Every file of every command as a pipe, and as one of the other kinds in turn."""
+    kinds = itertools.cycle(KINDS)
+    for name, row in ROWS.items():
+        for place in dict.fromkeys(re.findall(r"\{\w+\}[.\w]*", row)):
+            other = next(kind for kind in kinds if kind is not sparse_file or place not in OF_ANY_LENGTH)
+            yield from ((name, place, pipe), (name, place, other))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "place", "kind"), places_of_files(), ids=lambda one: one if isinstance(one, str) else one.__name__
+)
+def test_a_file_that_is_none_is_not_waited_for(
+    name: str,
+    place: str,
+    kind: Callable[[Path], None],
+    material: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Refused in a sentence; where a command writes, replaced by what it writes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "LIMIT_S", 30)
+    good = material.get(place.strip("{}"))
+    bad = tmp_path / f"bad{good.suffix if good else Path(place).suffix}"
+    kind(bad)
+    row = every_row()[name].replace(place, str(bad))
+    done = commands.howsure(*arguments(row, material, tmp_path))
+    assert "Traceback" not in done.stderr, done.stderr
+    if done.returncode:
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    else:
+        assert good is None or place == "{images}", done.stdout
