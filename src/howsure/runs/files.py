@@ -9,7 +9,6 @@ import io
 import json
 import os
 import re
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -71,7 +70,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Who may read it is for the umask to say.
     """
     with storage_errors(path):
-        scratch = path.parent / f".{path.name}.{secrets.token_hex(4)}{SCRAP}"
+        scratch = path.parent / f".{path.name}.{os.urandom(4).hex()}{SCRAP}"
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
         try:
             with os.fdopen(handle, "wb") as file:

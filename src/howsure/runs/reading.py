@@ -6,6 +6,7 @@ it is decoded: as Python's objects it takes up to 34 times its bytes (`{"":{}}`)
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import msgspec
 
 from howsure.errors import InputError, RunDamaged
 from howsure.runs.records import Manifest
-from howsure.storage import open_regular
+from howsure.storage import open_regular, read_regular
 
 MANIFEST, SAMPLES, SUMMARY, LOCK = "run.json", "samples.jsonl", "summary.json", ".lock"
 
@@ -34,23 +35,31 @@ CONTAINER_BYTES, TEXT_BYTES, VALUE_BYTES = 200, 64, 32
 TOO_LARGE = f"is more than {MOST_LINE_BYTES >> 20} MiB, or holds far too many values, for a sample; delete that line"
 
 
-def open_file(folder: Path, name: str, most_bytes: int | None = None) -> BinaryIO:
+_REMEDY = "restore it, or start the run anew"
+
+
+def open_file(folder: Path, name: str) -> BinaryIO:
     """A file of a run, by its name from the folder on; FileNotFoundError where there is none."""
-    path = folder / name
+    with _as_damage(folder, name):
+        return open_regular(os.path.join(folder, name), within=folder, remedy=_REMEDY)
+
+
+def read_file(folder: Path, name: str, most_bytes: int) -> bytes:
+    """All of such a file."""
+    with _as_damage(folder, name):
+        return read_regular(os.path.join(folder, name), most_bytes, within=folder, remedy=_REMEDY)
+
+
+@contextlib.contextmanager
+def _as_damage(folder: Path, name: str) -> Iterator[None]:
     try:
-        return open_regular(path, within=folder, most_bytes=most_bytes, remedy="restore it, or start the run anew")
+        yield
     except FileNotFoundError:
         raise
     except InputError as error:
         raise RunDamaged(str(error)) from error
     except OSError as error:
-        raise RunDamaged(f"{path} cannot be read: {error.strerror}; restore it, or start the run anew") from error
-
-
-def read_file(folder: Path, name: str, most_bytes: int) -> bytes:
-    """All of such a file; one that grows meanwhile is cut."""
-    with open_file(folder, name, most_bytes) as file:
-        return file.read(most_bytes)
+        raise RunDamaged(f"{folder / name} cannot be read: {error.strerror}; {_REMEDY}") from error
 
 
 def read_json_file(folder: Path, name: str, most_bytes: int, most_decoded_bytes: int = MOST_DECODED_BYTES) -> bytes:
