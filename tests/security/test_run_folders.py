@@ -183,7 +183,7 @@ def test_a_run_is_not_written_through_a_link(tmp_path: Path, name: str) -> None:
     (run / name).unlink(missing_ok=True)
     (run / name).symlink_to(tmp_path / "mine")
     before = (run / "run.json").read_bytes()
-    with pytest.raises(InputError, match=f"{name} leads out of"), RunWriter(run, manifest.identity, manifest.items):
+    with pytest.raises(RunDamaged, match=f"{name} leads out of"), RunWriter(run, manifest.identity, manifest.items):
         pass
     assert (run / "run.json").read_bytes() == before
     (run / name).unlink()

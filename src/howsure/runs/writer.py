@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from howsure import wiring
-from howsure.errors import HowsureError, InputError, ReportNotWritten, RunMismatch
+from howsure.errors import HowsureError, InputError, ReportNotWritten, RunDamaged, RunMismatch
 from howsure.runs.files import Appender, remove_scraps, storage_errors, to_json, write_atomic
 from howsure.runs.folder import MANIFEST, SAMPLES, SUMMARY, open_samples, read_manifest, read_samples
 from howsure.runs.reading import whole_lines
@@ -148,7 +148,7 @@ class RunWriter:
             links = [entry.path for entry in entries if entry.is_symlink()]
         for link in links:
             if not Path(os.path.realpath(link)).is_relative_to(inside):
-                raise InputError(f"{link} leads out of {self.path}: put the folder or file itself there")
+                raise RunDamaged(f"{link} leads out of {self.path}: put the folder or file itself there")
 
     def _kept_samples(self) -> list[Sample]:
         path = self.path / SAMPLES
