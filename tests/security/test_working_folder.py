@@ -307,7 +307,7 @@ def places_of_files() -> Iterator[tuple[str, str, Callable[[Path], None]]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "place", "kind"), places_of_files(), ids=lambda one: one if isinstance(one, str) else one.__name__
+    ("name", "place", "kind"), list(places_of_files()), ids=lambda one: one if isinstance(one, str) else one.__name__
 )
 def test_a_file_that_is_none_is_not_waited_for(
     name: str,
