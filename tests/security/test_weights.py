@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import http.server
 import json
 import os
 import resource
 import shutil
 import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -293,6 +297,10 @@ def test_a_folder_of_a_tokenizer_alone(model: Path, tiny_folder: Path) -> None:
 
 
 def test_the_newest_checkpoint_lies_in_its_folder(tiny_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "training" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "training" / "checkpoints" / "last").symlink_to(build_pi0_fast(tmp_path / "policy").parent)
+    (tmp_path / "policy").rename(tmp_path / "pretrained_model")
+    assert "leads out of" in refusal(lambda: howsure.load(f"lerobot:{tmp_path / 'training'}", lazy=True))
     (tmp_path / "outputs").mkdir()
     (tmp_path / "outputs" / "checkpoint-7").symlink_to(tiny_folder)
     assert "leads out of" in refusal(lambda: howsure.load(f"hf:{tmp_path / 'outputs'}", lazy=True))
@@ -432,6 +440,55 @@ def test_adapters_by_name(hub: Path, lora: Path, adapter: Path, tmp_path: Path) 
     assert "write hf:" in refusal(lambda: howsure.load("hf:org/lora", lazy=True))
     pickle_instead(kept / "adapter_model.safetensors", "adapter_model.bin")
     assert "adapter_model.bin is a pickle" in refusal(lambda: howsure.load("hf:org/tiny+org/lora"))
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """As much of the Hub as its client asks for; `asked` holds the paths."""
+
+    folder: Path
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        self.asked.append(path)
+        names = sorted(path.name for path in self.folder.iterdir())
+        if path.startswith("/api/models/org/tiny/tree/"):
+            content = json.dumps([{"type": "file", "path": name, "size": 1, "oid": name} for name in names]).encode()
+        elif path.startswith("/api/models/org/tiny"):
+            content = json.dumps({"id": "org/tiny", "sha": COMMIT, "siblings": [], "tags": []}).encode()
+        else:
+            content = (self.folder / Path(path).name).read_bytes() if Path(path).name in names else b"{}"
+        self.send_response(200)
+        headers = {"Content-Length": len(content), "X-Repo-Commit": COMMIT, "ETag": f'"{Path(path).name}"'}
+        for name, value in headers.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+def test_nothing_else_is_fetched(model: Path, tmp_path: Path) -> None:
+    for name in ("pytorch_model.bin", "modeling_own.py", "README.md", "training_args.bin"):
+        (model / name).write_bytes(b"not to be fetched")
+    Hub.folder = model
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    code = f"import howsure; print(howsure.load('hf:org/tiny').score({ITEMS!r})[0][0].logprobs.tolist())"
+    places = {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HOME": str(tmp_path / "hf")}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=os.environ | places, capture_output=True, text=True, check=False
+    )
+    server.shutdown()
+    assert json.loads(done.stdout) == howsure.load(f"hf:{model}").score(ITEMS)[0][0].logprobs.tolist(), done.stderr
+    fetched = {Path(path).name for path in Hub.asked if "/resolve/" in path}
+    assert fetched == {
+        "config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"
+    }  # fmt: skip
 
 
 # -- the built-in model -------------------------------------------------------------------------------------------

@@ -181,9 +181,10 @@ class SentenceEmbedder:
             from transformers import AutoModel
         except ImportError as error:
             raise _missing(error) from error
+        from howsure.models.hf.files import ModelFiles
         from howsure.models.hf.loading import explained, refuse_random_weights
 
-        source = str(self._folder)
+        source = ModelFiles(str(self._folder)).lay_out_weights()
         with explained(source, "sentence embedder"):
             network, info = AutoModel.from_pretrained(
                 source, dtype="float32", use_safetensors=True, add_pooling_layer=False, output_loading_info=True

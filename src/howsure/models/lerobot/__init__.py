@@ -7,6 +7,7 @@ go where its actions go, into the causal suffix. Images are brought to size exac
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,9 @@ def find_policy(folder: Path) -> Path:
     if not folder.is_dir():
         raise InputError(f"there is no folder {str(folder)!r}; lerobot: takes the folder of a LeRobot checkpoint")
     for place in PLACES:
-        if (folder / place / "config.json").is_file():
+        if os.path.lexists(folder / place / "config.json"):
+            if not (folder / place).resolve().is_relative_to(folder.resolve()):
+                raise InputError(f"{folder / place} leads out of {folder}: name the folder that it leads to")
             return folder / place
     raise WeightsError(
         f"{folder} holds no config.json, neither itself nor in {' or '.join(PLACES[1:])}: it is no LeRobot checkpoint"
