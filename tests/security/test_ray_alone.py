@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from howsure.runs import ray_engine
 from howsure.runs.ray_engine import RayEngine
 from runs import jobs_for_ray as jobs
 
@@ -128,3 +129,19 @@ def test_nothing_that_it_starts_imports_from_the_working_folder_or_begins_there(
 
 def test_the_environment_here_is_as_it_was(started: Started) -> None:
     assert started.written <= {"RAY_USAGE_STATS_ENABLED"}
+
+
+@pytest.mark.parametrize("address", [None, "127.0.0.1:6379"])
+def test_ray_is_called_from_the_root_folder(
+    address: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has workers import from where it is called, also those of a cluster that runs already."""
+    called: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: called.append(os.getcwd()))
+    monkeypatch.setattr(ray_engine, "_knock", lambda address: None)
+    with ExitStack() as until_closed:
+        ray_engine._connect(ray, address, 1, until_closed)
+    assert called == ["/"]
+    assert Path.cwd() == tmp_path
