@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -63,22 +63,26 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
         for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
             patch.delenv(name, raising=False)
         patch.chdir(working)
-        before = dict(os.environ)
+        before, others = dict(os.environ), children()
         engine = RayEngine(workers=1)
         answers = engine.run(jobs.Where(), [0])
         worker = next(answers)
         written = {name for name, value in os.environ.items() if before.get(name) != value}
         address = ray.get_runtime_context().gcs_address
-        yield Started(address, home, working, Path(temporary), worker, list(under_way()), written)
+        yield Started(address, home, working, Path(temporary), worker, list(under_way(others)), written)
         answers.close()
         engine.close()
         left_behind = os.listdir(temporary)
     assert left_behind == [], "its files go with it"
 
 
-def under_way() -> Iterator[Process]:
-    """This process and all that it started."""
-    for one in (psutil.Process(), *psutil.Process().children(recursive=True)):
+def children() -> set[Any]:
+    return set(psutil.Process().children(recursive=True))
+
+
+def under_way(others: set[Any]) -> Iterator[Process]:
+    """This process and all that it started, but for those that other tests did."""
+    for one in (psutil.Process(), *(children() - others)):
         with suppress(psutil.NoSuchProcess), one.oneshot():
             sockets = [each for each in one.net_connections(kind="inet") if each.status == psutil.CONN_LISTEN]
             yield Process(one.cmdline(), one.cwd(), one.environ(), {each.laddr.ip for each in sockets})

@@ -66,6 +66,22 @@ SLOW: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A quarter of a second for an image, so that a quick machine takes too long as well."""
+    looking = LimitedFunction("howsure.models.decoding:shown_size", cpu_seconds=0.25, memory_bytes=200 * MIB)
+    monkeypatch.setattr(images, "_shown_size", looking)
+    yield
+    looking.stop()
+
+
+def test_an_image_of_repeated_scans_is_refused_in_time(tmp_path: Path) -> None:
+    (tmp_path / "scans.jpg").write_bytes(SLOW["scans.jpg"]())
+    with pytest.raises(InputError, match="cannot be decoded: it takes too long; write it anew"):
+        inspect_picture(tmp_path / "scans.jpg")
+
+
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("name", SLOW)
 def test_an_image_that_takes_too_long_is_refused_by_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(SLOW[name]())
@@ -92,17 +108,15 @@ def test_frames_of_a_film_are_not_counted_to_send_the_first(tmp_path: Path, monk
     assert inspect_picture(tmp_path / "film.gif").to_send()[0] == "image/png"
 
 
-def test_frames_of_a_run_are_looked_at_before_they_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("hasty")
+def test_frames_of_a_run_are_looked_at_before_they_are_drawn(tmp_path: Path) -> None:
     """A run folder may be a stranger's."""
     from howsure.studies.trust.replay import Frame, write_replay
 
     (tmp_path / "0.png").write_bytes(SLOW["comments.ppm"]())
-    hasty = LimitedFunction("howsure.models.decoding:shown_size", cpu_seconds=0.5, memory_bytes=200 * MIB)
-    monkeypatch.setattr(images, "_shown_size", hasty)
     sample: Any = SimpleNamespace(result={"conditions": {c.value: {"entropy_bits": 1.0} for c in CONDITIONS}})
     with pytest.raises(InputError, match="0.png cannot be decoded: it takes too long"):
         write_replay(tmp_path / "replay.gif", [Frame(sample, tmp_path / "0.png")])
-    hasty.stop()
 
 
 # -- Ctrl-C, and whose process it is ------------------------------------------------------------------------------

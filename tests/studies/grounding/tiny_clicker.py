@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from howsure.models.contract import Message, ModelOptions
+from howsure.models.hf.files import ModelFiles
 from howsure.models.hf.image_text import HFImageTextModel
 from howsure.models.images import inspect_picture
 from tiny_vision import build_vision, picture
@@ -41,7 +42,9 @@ def train_clicker(folder: Path, lessons: Sequence[Lesson], steps: int = STEPS) -
     from transformers import AutoModelForImageTextToText
 
     start = build_vision("qwen3_vl", folder / "start")
-    model = HFImageTextModel("hf:start", lambda: str(start), None, ModelOptions(device="cpu"), built_in=False)
+    model = HFImageTextModel(
+        "hf:start", lambda: ModelFiles(str(start)), None, ModelOptions(device="cpu"), built_in=False
+    )
     network = AutoModelForImageTextToText.from_pretrained(start)
     rows = []
     for lesson in lessons:
