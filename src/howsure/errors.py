@@ -119,3 +119,7 @@ class PicturesNotKept(UserWarning):
 
 class StoreWithoutLocks(UserWarning):
     """A run lies in a store that cannot keep a second writer out."""
+
+
+CANNOT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, HowsureError)
+"""What code meets in a file that does not hold what it should."""

@@ -264,14 +264,6 @@ class Distribution:
         return cls(tuple(record.labels), np.array(record.probabilities, dtype=np.float64), record.other)
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What really happened; a field that the study does not know stays None."""
-
-    correct: bool | None = None
-    reward: float | None = None
-    distance: float | None = None
-
-
 _Place = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """A larger one fits into no array."""
 

@@ -11,8 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.errors import HowsureError
-from howsure.report.pages.contract import CANNOT
+from howsure.errors import CANNOT, HowsureError
 from howsure.report.text import figure, printable, shortened, value_with_interval
 from howsure.runs import Run, Sample
 

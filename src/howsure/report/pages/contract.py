@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from htpy import Node
 
-from howsure.errors import HowsureError
+from howsure.errors import CANNOT
 from howsure.report.pages.columns import ID, REASON, Column
 from howsure.runs import Sample
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 _STUDIES = ("mcq", "perplexity", "trajectories", "trust", "trust coherent", "grounding")
 HOMES = {name: f"howsure.report.pages.{name.replace(' ', '_')}" for name in _STUDIES}
 PLAIN = "howsure.report.pages.plain"
-CANNOT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, HowsureError)
-"""What code meets in a file that does not hold what it should."""
-
 STRICT = False
 """Set by tests: a part that cannot be made is then an error, so that a fault of ours does not pass for a bad file."""
 

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from howsure.errors import RunDamaged
+from howsure.errors import CANNOT, RunDamaged
 from howsure.report.pages.columns import LARGEST, Place, Table, again_key, key_of
-from howsure.report.pages.contract import CANNOT, columns_of, pages_of
+from howsure.report.pages.contract import columns_of, pages_of
 from howsure.runs import Run, Sample
 from howsure.runs.reading import MOST_LINE_BYTES, SAMPLES, TOO_LARGE, is_too_heavy, open_file, read_file
 from howsure.runs.records import LeanSample

@@ -7,9 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from howsure.errors import HowsureError
+from howsure.errors import CANNOT, HowsureError
 from howsure.report.pages.columns import Column, Place, Table
-from howsure.report.pages.contract import CANNOT
 from howsure.report.text import counted, figure, printable
 from howsure.report.viewer.places import Mark, NotServed, mark_of, name_within, run_within
 from howsure.report.viewer.query import Finder
