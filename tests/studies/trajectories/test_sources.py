@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from howsure import storage
 from howsure.errors import InputError
 from howsure.studies.trajectories.reading import Found, Reader, Reading, read_sources
 from howsure.studies.trajectories.sources import find_sources
@@ -167,10 +168,10 @@ def test_no_cores_are_refused(tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path / "a.json", [simulation(TALK)])
 
-    def refuse(self: Path) -> bytes:
+    def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(storage, "open_regular", refuse)
     _, problems = read(path)
     assert problems == [f"{path} cannot be read: Permission denied"]
 
@@ -191,7 +192,7 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "b.json")
     readings, problems = read(tmp_path)
     assert ids(readings) == ["a"]
-    assert "b.json cannot be read: it is no file but a pipe" in problems[0]
+    assert "b.json is not a file but a pipe" in problems[0]
 
 
 def test_a_name_that_is_no_text_can_still_be_written(tmp_path: Path) -> None:
@@ -259,3 +260,12 @@ def test_a_file_named_like_a_manifest_makes_no_run_of_a_folder(tmp_path: Path) -
     put(tmp_path / "run.json", {"some": "settings"})
     put(tmp_path / "a.json", [simulation(TALK, id="a")])
     assert ids(read(tmp_path)[0]) == ["a"]
+
+
+def test_a_file_that_lost_its_content_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """After a power loss it has its old length, and holds zeros."""
+    (tmp_path / "log.json").touch()
+    os.truncate(tmp_path / "log.json", 1 << 40)
+    readings, problems = read(tmp_path / "log.json")
+    assert ids(readings) == []
+    assert "begins with a NUL byte, so its content was lost" in problems[0]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -26,9 +26,6 @@ from howsure.studies.trajectories.shelf import shorten, words_of
 from howsure.studies.trajectories.sources import CHATS, INSPECT, Place, Source, shown_name, size_of
 from howsure.studies.trajectories.tau2 import NO_SIMULATIONS, read_about, read_tau2
 from howsure.studies.trajectories.turns import Loaded
-
-OPENED_BY_THE_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-"""Pipes that have a writer, as in `howsure trajectories <(zcat log.json.gz)`."""
 
 SPREAD_FROM_BYTES = 64_000_000
 """Below this, starting more processes takes longer than reading."""
@@ -235,13 +232,14 @@ def _bytes_of(place: Place) -> bytes:
     """The content of a file; a pipe in a folder may never have a writer, and a device no end.
 
     It is copied and not mapped, though that would be faster: a file that somebody rewrites meanwhile, as a run does
-    with its results, would end the process.
+    with its results, would end the process. One that begins with a NUL lost its content, and may be gigabytes of them.
     """
     if isinstance(place, str):
         return storage.read_bytes(place)
-    if not stat.S_ISREG(place.stat().st_mode) and not str(place).startswith(OPENED_BY_THE_SHELL):
-        raise InputError("it is no file but a pipe or a device; write what comes out of it to a file")
-    return place.read_bytes()
+    with storage.open_regular(place, shell_pipes=True) as file:
+        if cast(BufferedReader, file).peek(1)[:1] == b"\0":
+            raise InputError("it begins with a NUL byte, so its content was lost; restore it")
+        return file.read()
 
 
 def _inspected(place: Place, name: str, data: bytes, with_tokens: bool) -> Loaded:

@@ -11,7 +11,6 @@ import csv
 import io
 import os
 import re
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from howsure.errors import InputError
+from howsure.storage import open_regular
 
 ENTROPY_COLUMNS = ("entropy_H_X", "entropy_H_X_given_S", "entropy_H_X_given_LS")
 EXACT_COLUMNS = ("entropy_exact_H_X", "entropy_exact_H_X_given_S", "entropy_exact_H_X_given_LS")
@@ -53,9 +53,6 @@ SHOWN_CHARACTERS = 300
 
 TOO_FEW, TOO_MANY, TORN = "too_few_fields", "too_many_fields", "torn_last_line"
 OPEN_QUOTE, BAD_QUOTES = "open_quote", "bad_quotes"
-
-OPENED_BY_THE_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-"""Pipes that have a writer, as in `howsure trust analyse <(zcat steps.csv.gz)`."""
 
 
 class Header(NamedTuple):
@@ -140,18 +137,17 @@ class Lines:
 def open_log(path: str | os.PathLike[str], name: str) -> BinaryIO:
     """The file, opened; a folder, a device and a file that is not there are told apart."""
     try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            inside = Path(path) / "steps.csv"
-            example = f"name the file in it: {Path(name) / 'steps.csv'}" if inside.is_file() else "name CSV files"
-            raise InputError(f"{name} is a folder; {example}")
-        if not stat.S_ISREG(mode) and not os.fspath(path).startswith(OPENED_BY_THE_SHELL):
-            raise InputError(f"{name} is no file but a pipe or a device; write what comes out of it to a file")
-        return open(path, "rb")
+        return open_regular(path, shell_pipes=True)
+    except InputError:
+        raise
+    except IsADirectoryError as error:
+        inside = Path(path) / "steps.csv"
+        example = f"name the file in it: {Path(name) / 'steps.csv'}" if inside.is_file() else "name CSV files"
+        raise InputError(f"{name} is a folder; {example}") from error
     except FileNotFoundError as error:
         raise InputError(f"{name} is not there; check the path") from error
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise InputError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror}") from error
 
 
 # -- the header ----------------------------------------------------------------------------------------------------
