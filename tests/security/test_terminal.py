@@ -86,6 +86,13 @@ def test_a_traceback(tmp_path: Path) -> None:
     assert not STEERING & set(done.stdout + done.stderr)
 
 
+def test_a_line_break_in_a_name_forges_no_line_of_a_traceback(tmp_path: Path) -> None:
+    done = run("runs", "a\nforged: all is well", "--debug", folder=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert not any(line.startswith("forged") for line in done.stderr.splitlines())
+
+
 def run_instead(code: str) -> subprocess.CompletedProcess[str]:
     """The command with another body."""
     before = f"import logging, warnings\nfrom howsure.cli import app\nNASTY = {NASTY!r}"

@@ -161,6 +161,7 @@ def test_an_adapter_in_a_models_folder_is_not_added_unasked(model: Path, adapter
         ({"peft_type": "IA3"}, "of type 'IA3', and only LORA"),
         ({"peft_type": None}, "of type None, and only LORA"),
         ({"megatron_config": {"a": 1}, "megatron_core": "this.antigravity"}, "names a module to be imported"),
+        ({"layer_replication": [[0, 2]] * 10_000}, "repeats layers of its model"),
         ({"r": 1 << 40}, "says rank 1099511627776"),
         ({"rank_pattern": {"q_proj": 1 << 40}}, "says rank 1099511627776"),
     ],
@@ -168,6 +169,26 @@ def test_an_adapter_in_a_models_folder_is_not_added_unasked(model: Path, adapter
 def test_what_an_adapter_may_not_say(entries: dict[str, Any], words: str, tiny_folder: Path, adapter: Path) -> None:
     change(adapter / "adapter_config.json", **entries)
     assert words in refusal(lambda: howsure.load(f"hf:{tiny_folder}+{adapter}"))
+
+
+REPLACE = {"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}
+
+
+@pytest.mark.parametrize("part", ["normalizer", "decoder"])
+def test_a_tokenizer_that_makes_gigabytes_of_a_word_is_refused(part: str, model: Path) -> None:
+    steps = "normalizers" if part == "normalizer" else "decoders"
+    change(model / "tokenizer.json", **{part: {"type": "Sequence", steps: [REPLACE] * 4}})
+    assert "replaces texts by ones that are up to 1000000000000 times as long" in refusal(
+        lambda: howsure.load(f"hf:{model}")
+    )
+
+
+def test_a_tokenizer_may_replace_signs_as_honest_ones_do(model: Path, tiny_folder: Path) -> None:
+    honest = [{"type": "Prepend", "prepend": "▁"}, REPLACE | {"pattern": {"String": " "}, "content": "▁"}]
+    change(
+        model / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [*honest, REPLACE | {"content": "½"}]}
+    )
+    ModelFiles(str(model))
 
 
 # -- configurations that lead elsewhere, or say too much --------------------------------------------------------------

@@ -115,10 +115,15 @@ def print_text(text: str, file: TextIO | None = None) -> None:
 
 
 def print_traceback() -> None:
-    """Where the exception at hand came from."""
+    """Where the exception at hand came from; what it says is one line."""
     from howsure.storage import without_secrets
 
-    print_text(without_secrets(traceback.format_exc()) + "\n", sys.stderr)
+    error = sys.exception() if hasattr(sys, "exception") else sys.exc_info()[1]
+    if error is None:
+        return
+    for part in traceback.TracebackException.from_exception(error).format():
+        spoken = not part.startswith(("  ", "\n", "Traceback (most recent call last)"))
+        print_text(printable(without_secrets(part).rstrip("\n"), one_line=spoken) + "\n", sys.stderr)
 
 
 def announcer(quiet: bool) -> Callable[[str], None]:

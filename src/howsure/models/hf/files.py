@@ -12,6 +12,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -80,6 +81,17 @@ class Kind(NamedTuple):
 MODEL = Kind(CONFIGS, LINKED, "model.safetensors")
 TOKENIZER = Kind(CONFIGS, LINKED, None)
 ADAPTER = Kind(("adapter_config.json",), {}, "adapter_model.safetensors")
+
+
+MOST_GROWTH = 1000
+"""Of a text by the replacements of its tokenizer together; honest ones are few, such as three bytes for a space."""
+
+
+class _Tokenizer(msgspec.Struct):
+    """What tokenizer.json does to a text before it cuts it up, and to tokens when it makes a text of them."""
+
+    normalizer: Any = None
+    decoder: Any = None
 
 
 class _Index(msgspec.Struct):
@@ -171,7 +183,23 @@ class ModelFiles:
             # Old releases of transformers open the vocabularies that a configuration names, wherever they lie.
             return json.dumps({key: value for key, value in document.items() if not key.endswith("_file")}).encode()
         most = next((most for pattern, most in self._linked.items() if fnmatchcase(name, pattern)), None)
-        return None if most is None or name.endswith(INDEX) else self._regular(name, most)
+        if most is None or name.endswith(INDEX):
+            return None
+        if fnmatchcase(name, "tokenizer*.json"):
+            self._refuse_growth(name, most)
+        return self._regular(name, most)
+
+    def _refuse_growth(self, name: str, most_bytes: int) -> None:
+        """A few replacements, one after the other, make gigabytes of a word, in code that hears no Ctrl-C."""
+        with _readable(self.source, name):
+            said = msgspec.json.decode(self._bytes(name, most_bytes), type=_Tokenizer)
+        for part in (said.normalizer, said.decoder):
+            growth = math.prod(_growth(entry) for entry in _objects(part))
+            if growth > MOST_GROWTH:
+                raise WeightsError(
+                    f"{name} of {self.source} replaces texts by ones that are up to {growth:.0f} times as long, which "
+                    "no tokenizer needs: take the tokenizer of another copy of the model (--tokenizer)"
+                )
 
     def _regular(self, name: str, most_bytes: int | None = None) -> Path:
         path = self._folder / name
@@ -349,16 +377,32 @@ def _readable(source: str, name: str) -> Iterator[None]:
         raise WeightsError(f"{name} of {source} cannot be read: {words}") from error
 
 
-def _entries(document: Any) -> Iterator[tuple[str, Any]]:
-    """Every entry of a configuration, at whatever depth."""
+def _objects(document: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a JSON document, at whatever depth."""
     left = [document]
     while left:
         value = left.pop()
         if isinstance(value, dict):
-            yield from value.items()
+            yield value
             left += value.values()
         elif isinstance(value, list):
             left += value
+
+
+def _entries(document: Any) -> Iterator[tuple[str, Any]]:
+    """Every entry of a configuration, at whatever depth."""
+    for one in _objects(document):
+        yield from one.items()
+
+
+def _growth(entry: dict[str, Any]) -> float:
+    """How many times as long a text may be after a step of a tokenizer; what is put before it alone does not count."""
+    content, pattern = entry.get("content"), entry.get("pattern")
+    if not (isinstance(content, str) and isinstance(pattern, dict)):
+        return 1.0
+    replaced = pattern.get("String")
+    shortest = len(replaced.encode()) if isinstance(replaced, str) and replaced else 1
+    return max(1.0, len(content.encode()) / shortest)
 
 
 def _largest(value: Any) -> int:

@@ -203,6 +203,11 @@ def _check_adapter(adapter: ModelFiles) -> None:
             f"adapter {adapter.source} is of type {config.get('peft_type')!r}, and only LORA can be added: merge it "
             "into its model with peft's merge_and_unload, and give the folder of the whole"
         )
+    if config.get("layer_replication"):
+        raise WeightsError(
+            f"adapter {adapter.source} repeats layers of its model (layer_replication in adapter_config.json), as "
+            "often as it likes: merge it into its model with peft's merge_and_unload, and give the folder of the whole"
+        )
     pattern = config.get("rank_pattern")
     said = [config.get("r"), *(pattern.values() if isinstance(pattern, dict) else ())]
     with explained(adapter.path, "adapter"), safe_open(f"{adapter.path}/adapter_model.safetensors", "pt") as file:
