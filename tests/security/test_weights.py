@@ -183,7 +183,7 @@ def test_a_tokenizer_that_makes_gigabytes_of_a_word_is_refused(part: str, model:
     )
 
 
-def test_a_tokenizer_may_replace_signs_as_honest_ones_do(model: Path, tiny_folder: Path) -> None:
+def test_a_tokenizer_may_replace_signs_as_honest_ones_do(model: Path) -> None:
     honest = [{"type": "Prepend", "prepend": "▁"}, REPLACE | {"pattern": {"String": " "}, "content": "▁"}]
     change(
         model / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [*honest, REPLACE | {"content": "½"}]}
