@@ -247,6 +247,15 @@ def test_settings_that_start_latex_draw_nothing_here(tmp_path: Path) -> None:
         place.unlink()
 
 
+def test_a_model_is_fetched_by_pip_and_not_by_what_lies_here(planted: Planted, tmp_path: Path) -> None:
+    """With an empty cache, and an index that has nothing."""
+    nowhere = {"HOWSURE_CACHE": str(tmp_path / "cache"), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    done = run(planted.folder, installed_command(tmp_path), "show", "a text", **nowhere)
+    assert os.listdir(planted.ran) == []
+    assert done.returncode == 2
+    assert "could not be fetched: pip said" in done.stderr
+
+
 def test_compiled_code_is_kept_among_the_files_of_whoever_runs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
