@@ -188,7 +188,7 @@ def test_a_tokenizer_may_replace_signs_as_honest_ones_do(model: Path) -> None:
     change(
         model / "tokenizer.json", normalizer={"type": "Sequence", "normalizers": [*honest, REPLACE | {"content": "½"}]}
     )
-    ModelFiles(str(model))
+    assert howsure.load(f"hf:{model}").score(ITEMS)[0][0].tokens, "it is read with this tokenizer"
 
 
 # -- configurations that lead elsewhere, or say too much --------------------------------------------------------------

@@ -33,8 +33,6 @@ CONTAINER_BYTES, TEXT_BYTES, VALUE_BYTES = 200, 64, 32
 """What an object or a list, a text or name beside its characters, and what follows a comma take at most."""
 
 TOO_LARGE = f"is more than {MOST_LINE_BYTES >> 20} MiB, or holds far too many values, for a sample; delete that line"
-
-
 _REMEDY = "restore it, or start the run anew"
 
 
@@ -66,7 +64,7 @@ def read_json_file(folder: Path, name: str, most_bytes: int, most_decoded_bytes:
     """The same for a JSON document, which is light enough to be decoded."""
     content = read_file(folder, name, most_bytes)
     if is_too_heavy(content, most_decoded_bytes):
-        raise RunDamaged(f"{folder / name} holds far too many values; restore it, or start the run anew")
+        raise RunDamaged(f"{folder / name} holds far too many values; {_REMEDY}")
     return content
 
 
@@ -78,7 +76,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return msgspec.json.decode(content, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RunDamaged(f"{folder / MANIFEST} cannot be read: {error}; restore it, or start the run anew") from error
+        raise RunDamaged(f"{folder / MANIFEST} cannot be read: {error}; {_REMEDY}") from error
 
 
 def is_too_heavy(content: bytes, most_bytes: int = MOST_DECODED_BYTES) -> bool:

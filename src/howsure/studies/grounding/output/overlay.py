@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from howsure.errors import HowsureError, InputError, RunDamaged, UnusableImage
-from howsure.models.images import MOST_BYTES, Picture, inspect_picture
+from howsure.models.images import MOST_BYTES, inspect_content
 from howsure.runs import Run, Sample
 from howsure.runs.files import storage_errors, write_atomic
 from howsure.runs.reading import SAMPLES
-from howsure.storage import is_address, open_regular, shown
+from howsure.storage import is_address, read_regular, shown
 from howsure.studies.grounding.judging.columns import kinds_of
 from howsure.studies.grounding.judging.knows import DISTANCES
 from howsure.studies.grounding.output.exports import safe_name
@@ -303,18 +303,15 @@ def _pixels(path: str, sha256: str | None = None, within: Path | None = None) ->
     if is_address(path) or os.path.splitdrive(path)[0].startswith(("\\\\", "//")):
         raise InputError(f"{shown(path)} lies elsewhere, and nothing is fetched for a run; copy the images here")
     try:
-        with open_regular(path, within=within, most_bytes=MOST_BYTES, remedy="scale it down") as file:
-            content = file.read(MOST_BYTES)
+        content = read_regular(path, MOST_BYTES, within=within, remedy="scale it down")
     except OSError as error:
         raise InputError(f"image {path} cannot be read: {error.strerror or error}") from error
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise UnusableImage(f"{path} has changed since it was checked")
-    picture = inspect_picture(path)
+    picture = inspect_content(content, path)
     if picture.width * picture.height > MOST_PIXELS:
         raise UnusableImage(f"{path} has more than {MOST_PIXELS // 10**6} million pixels; scale it down")
-    if picture.sha256 != hashlib.sha256(content).hexdigest():
-        raise UnusableImage(f"{path} changes while it is read")
-    return Picture.load(picture._replace(content=content))
+    return picture.load()
 
 
 # -- drawing ----------------------------------------------------------------------------------------------------------
