@@ -103,7 +103,7 @@ def test_mcq_failed(case: Case) -> None:
 
 def test_mcq_pair(case: Case) -> None:
     write_models(case)
-    case.put("q.jsonl", *questions(9))
+    case.put("q.jsonl", *questions(7))
     pair = (*MODEL, "--model-b", "ngram:other/tiny.arpa")
     case.howsure("plan", "mcq", "q.jsonl", *pair, "--dry-run")
     case.howsure("shown", "mcq", "q.jsonl", *pair, "--out", "both", "--output-json", "all.json")
@@ -216,13 +216,14 @@ def test_list_of_runs(case: Case) -> None:
     case.howsure("report-plan", "report", "all/mcq", "all/perplexity", "--dry-run")
     case.howsure("export", "export", "all", "--quiet")
     case.howsure("compare", "compare", "all/mcq", "all/perplexity")
+    case.howsure("unnamed", "mcq", "q.jsonl", *MODEL, "--max-samples", "2")
     case.check()
 
 
 def test_mcq_in_a_process_of_its_own(case: Case) -> None:
     """As from a shell; the other cases run commands within the process of the tests."""
     write_models(case)
-    case.put("q.jsonl", *questions(8))
+    case.put("q.jsonl", *questions(4))
     given = ("mcq", "q.jsonl", *MODEL, "--out", "first")
     ended = subprocess.run(
         [sys.executable, "-m", "howsure", *given], capture_output=True, text=True, check=False, env=dict(os.environ)
