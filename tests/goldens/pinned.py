@@ -1,8 +1,9 @@
 """Runs commands on small data, and holds what they print and write against files kept beside the tests.
 
 What varies from run to run or from machine to machine (folders, ports, times of day, rates, versions) is replaced by a
-word in angle brackets first. Then text has to be the same, sign by sign. In JSON and CSV, floating-point numbers may
-differ in their last digits, since processors do; everything else there, the order of keys too, has to be the same.
+word in angle brackets first, and colours are left out. Then text has to be the same, sign by sign. In JSON and CSV,
+floating-point numbers may differ in their last digits, since processors do; everything else there, the order of keys
+too, has to be the same.
 """
 
 from __future__ import annotations
@@ -149,6 +150,7 @@ class Case:
         text = re.sub(r'"seconds": [\d.e-]+', '"seconds": "<seconds>"', text)
         text = re.sub(r" sentences, [\d.]+ s\b", " sentences, <seconds> s", text)
         text = re.sub(r'("model": "openai:[^"]*", "model_fingerprint": )"sha256:\w+"', r'\1"<by the port>"', text)
+        text = re.sub(r"( columns, |\"columns\": \d+,\s+\"byte_count\": )\d[\d,]*\d", r"\1<bytes>", text)
         if golden.endswith("run.json"):
             text = re.sub(r'"(owner|versions)": \{.*?\n  \}', r'"\1": "<\1>"', text, flags=re.DOTALL)
         return text

@@ -23,7 +23,7 @@ class Speaker(MisbehavingServer):
 
     def __init__(self, say: Say, sure: Sure = lambda text: 0.3) -> None:
         super().__init__()
-        self._say, self._sure = say, sure
+        self.say, self._sure = say, sure
         self.script = [self._behave]
 
     def _behave(self, connection: Connection) -> None:
@@ -31,7 +31,7 @@ class Speaker(MisbehavingServer):
 
     def _answer(self, body: dict[str, Any]) -> Behaviour:
         text = "\n".join(_text_of(message["content"]) for message in body["messages"])
-        said = self._say(text, body["seed"] % 1000 if body.get("temperature") else 0)
+        said = self.say(text, body["seed"] % 1000 if body.get("temperature") else 0)
         if said is None:
             return error(400, "nothing is said to this")
         given = _logprobs(said, text, self._sure(text), body["top_logprobs"]) if body.get("logprobs") else None

@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
+
 from goldens.pinned import Case
 from trajectory_logs import call, greeting, message, results, scored, simulation
+
+pytest.importorskip("pyarrow", reason="the extra `stats` is not installed")
 
 
 def talks(count: int, trials: int = 1) -> list[dict[str, Any]]:

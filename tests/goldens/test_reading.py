@@ -8,11 +8,15 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 import howsure
 from goldens.pinned import Case, Done
 from studies.on_paper import OnPaper
 from studies.readers import Reader
 from tiny import TINY_TEXT, build_ngram
+
+pytest.importorskip("pyarrow", reason="the extra `stats` is not installed")
 
 WORDS = ("the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog", "answer", "is", "four", "not", "five", "sky")
 MODEL = ("--model", "ngram:tiny.arpa")
@@ -214,7 +218,8 @@ def test_list_of_runs(case: Case) -> None:
     case.howsure("runs-none", "runs", "other")
     case.howsure("report", "report", "all/mcq", "--json")
     case.howsure("report-plan", "report", "all/mcq", "all/perplexity", "--dry-run")
-    case.howsure("export", "export", "all", "--quiet")
+    case.howsure("export", "export", "all")
+    case.howsure("export-json", "export", "all/mcq", "all/perplexity", "--out", "tables", "--json")
     case.howsure("compare", "compare", "all/mcq", "all/perplexity")
     case.howsure("unnamed", "mcq", "q.jsonl", *MODEL, "--max-samples", "2")
     case.check()

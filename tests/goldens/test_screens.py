@@ -9,9 +9,14 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from goldens.pinned import Case
 from goldens.speaking import Speaker, chance
 from studies.grounding.screens import answer, chat, flat, spot
+
+pytest.importorskip("pyarrow", reason="the extra `stats` is not installed")
+pytest.importorskip("PIL", reason="the extra `gui` is not installed")
 
 ASKED = ("start", "stop", "menu", "help", "quit", "save")
 
@@ -54,7 +59,7 @@ def clicking(skill: int) -> Speaker:
     """Clicks near the target, or says something that is none; the third instruction is answered by an error."""
 
     def say(text: str, seed: int) -> str | None:
-        if "press menu 2" in text:
+        if "press menu 2" in text and skill < 2:
             return None
         if "press help 3" in text:
             return "There is no such element on the screen." if skill else answer(10, 20, "help")
@@ -154,6 +159,8 @@ def test_grounding_pickles(case: Case) -> None:
     with clicking(1) as server:
         model = ("--model", "openai:clicker", "--base-url", server.base_url)
         case.howsure("shown", "grounding", "data", "--users", "1-2", *model, "--out", "first")
+        server.say = clicking(2).say
+        case.howsure("retried", "grounding", "data", "--users", "1-2", *model, "--out", "first", "--retry-failed")
     case.run("first")
     case.check()
 

@@ -8,6 +8,7 @@ from goldens.pinned import Case
 from goldens.speaking import Speaker, chance
 from scripted import action_json, verbalized_json
 
+pytest.importorskip("pyarrow", reason="the extra `stats` is not installed")
 pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
 
 WORLD = "MiniGrid-Empty-Random-6x6-v0"
@@ -78,6 +79,9 @@ def test_trust_verbalized(case: Case) -> None:
         said = ":k\n:nonsense\n:i go back\n\nmind the carpet\n"
         talk = ("--interactive", "--out", "second", "--max-steps", "3")
         case.howsure("told", "trust", "run", "empty", *model, *HOW, "--evidence", "verbalized", *talk, stdin=said)
+        stopped = ("--interactive", "--out", "third", "--quiet")
+        case.howsure("stopped", "trust", "empty", *model, *HOW, "--evidence", "verbalized", *stopped, stdin="\n:q\n")
+        case.file("third/run.json")
     case.howsure("exported", "export", "first", "--no-evidence", "--quiet")
     case.table("first/samples.parquet")
     case.check()
