@@ -16,7 +16,7 @@ from howsure.models.contract import Message
 from howsure.models.images import inspect_picture
 from howsure.runs import Identity, RunWriter
 from howsure.studies.grounding.judging.judge import judge as judge_clicks
-from howsure.studies.pictures import PictureKeeper
+from howsure.runs.pictures import PictureKeeper
 from scripted import Writer, action_json, condition_of
 from studies.grounding import clicks_on_paper
 from studies.on_paper import OnPaper, write

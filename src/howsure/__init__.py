@@ -15,7 +15,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from howsure import wiring
 from howsure._version import __version__
 
 if TYPE_CHECKING:
@@ -68,13 +67,6 @@ __all__ = [
     "trajectories",
     "trust",
 ]
-
-wiring.provide(
-    html="howsure.report.notebook:html_of",
-    report="howsure.report.pages.report:write_report",
-    pair_report="howsure.report.pages.report:write_pair_report",
-)
-
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:

@@ -19,7 +19,7 @@ from PIL import Image
 from howsure.errors import HowsureError, InputError, RunDamaged
 from howsure.runs import Run, Sample
 from howsure.studies.grounding.output.overlay import write_overlays
-from howsure.studies.pictures import name_of, small_copy
+from howsure.runs.pictures import name_of, small_copy
 from studies.grounding.clicks_on_paper import about, answered, run_of, screen
 
 LIMIT_S = 60

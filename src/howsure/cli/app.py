@@ -21,7 +21,7 @@ from howsure.cli.demo import demo
 from howsure.cli.entropy import entropy
 from howsure.cli.export import export
 from howsure.cli.grounding import app as grounding
-from howsure.cli.mcq import mcq
+from howsure.cli.groups import Root
 from howsure.cli.models import models
 from howsure.cli.ngram import app as ngram
 from howsure.cli.perplexity import perplexity
@@ -37,13 +37,14 @@ from howsure.report.text import printable
 
 app = typer.Typer(
     name="howsure",
+    cls=Root,
     help="How sure is the model, and should it be?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for one in (show, ask, mcq, perplexity, trajectories, compare, report, export, demo, models, runs, view):
+for one in (show, ask, perplexity, trajectories, compare, report, export, demo, models, runs, view):
     app.command()(one)
 app.add_typer(trust)
 app.add_typer(grounding)

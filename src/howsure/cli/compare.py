@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,41 +32,26 @@ def compare(
 
     Example: howsure compare runs/before runs/after
     """
+    from howsure.cli.studies import print_comparison
     from howsure.runs import Run
+    from howsure.runs.files import to_json, write_atomic
+    from howsure.storage.writing import check_writable
     from howsure.studies.comparing import compare as compare_runs
     from howsure.studies.comparing import study_of
-    from howsure.studies.mcq.comparison import comparison_document
-    from howsure.studies.mcq.document import check_writable, write_document
+    from howsure.studies.registry import study_named
 
     a, b = Run(run_a), Run(run_b)
-    study = study_of(a, b)
+    study = study_named(study_of(a, b))
     if dry_run:
         items = a.manifest.items + b.manifest.items
         return common.print_plan({"items": items, "model_calls": 0, "tokens": 0}, as_json)
     if output_json is not None:
-        check_writable(output_json)
-    found = compare_runs(a, b)
+        check_writable("--output-json", output_json)
+    comparison = compare_runs(a, b)
     if output_json is not None:
-        write_document(output_json, comparison_document(found) if study == "mcq" else found)
+        write_atomic(output_json, to_json(study.comparison_document(comparison), indent=2) + b"\n")
     if as_json:
-        common.print_json(found)
+        common.print_json(comparison)
     else:
-        _print(study, found, 0 if quiet else flips)
+        print_comparison(study.name, comparison, 0 if quiet else flips)
     return common.DONE
-
-
-def _print(study: str, found: dict[str, Any], flips: int) -> None:
-    from howsure.report.console import output
-
-    if study == "mcq":
-        from howsure.report.compare import print_comparison
-
-        print_comparison(output(), found, flips)
-    elif study == "grounding":
-        from howsure.report.grounding_compare import print_comparison as print_clicks
-
-        print_clicks(output(), found, flips)
-    else:
-        from howsure.report.perplexity import print_comparison as print_texts
-
-        print_texts(output(), found)

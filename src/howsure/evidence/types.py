@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure import wiring
 from howsure.errors import EvidenceError
 from howsure.measures.logprobs import POSITIVE_TOLERANCE_NATS, ZERO_PROBABILITY_LOGPROB, check_logprobs
+from howsure.types import Shown
 
 Array = NDArray[np.float64]
 
@@ -167,8 +167,7 @@ class TokenLogprobs:
             out["prefix_chars"] = self.prefix_chars
         return out
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TokenLogprobs:
@@ -255,8 +254,7 @@ class Distribution:
             "other": self.other,
         }
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Distribution:

@@ -18,8 +18,8 @@ from howsure.runs import Run, Sample
 from howsure.studies.grounding.judging.knows import CALIBRATED, DISTANCES
 from howsure.studies.grounding.output.exports import OUT, RESULTS_TEXT, safe_name
 from howsure.studies.grounding.output.overlay import surely_wrong_samples, worst_samples
-from howsure.studies.pictures import FOLDER as PICTURES
-from howsure.studies.pictures import kept_count
+from howsure.runs.pictures import FOLDER as PICTURES
+from howsure.runs.pictures import kept_count
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12
 SHOWN_SAMPLES = 5

@@ -11,9 +11,11 @@ from rich.text import Text
 
 from howsure.measures import LEAST_UNITS
 from howsure.measures.ranking import LEAST_OF_A_CLASS
+from howsure.report.compare import print_comparison
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
 from howsure.report.text import interval_text, percent, value_with_interval
 from howsure.runs import Run, Sample
+from howsure.runs.run import Pair
 
 SHOWN_GROUPS = 30
 _SCORES = {
@@ -26,6 +28,13 @@ _SCORES = {
 
 def print_mcq(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
     print_summary(console, summary, samples, run, sections(summary))
+
+
+def print_result(console: Console, result: Any, view: Any) -> None:
+    if isinstance(result, Pair):
+        print_comparison(console, result.comparison, view.flips)
+    else:
+        print_mcq(console, *result)
 
 
 def sections(summary: dict[str, Any]) -> list[RenderableType]:

@@ -14,6 +14,7 @@ from rich.text import Text
 from howsure.errors import CANNOT, HowsureError
 from howsure.report.text import figure, printable, shortened, value_with_interval
 from howsure.runs import Run, Sample
+from howsure.runs.run import Pair
 
 SHOWN_FAILURES = 5
 ID_CHARACTERS, CELL_CHARACTERS = 200, 400
@@ -60,6 +61,24 @@ def print_summary(
         console.print(Text(line), style="yellow")
     for line in where_it_lies(run):
         console.print(Text(line))
+
+
+def print_result(console: Console, result: Any, view: Any) -> None:
+    """Of a study that has no printing of its own."""
+    if not isinstance(result, Pair):
+        print_summary(console, result.summary, result.samples, result.run)
+        return
+    comparison = result.comparison
+    table = plain_table("figure", "A", "B")
+    for one, other in zip(comparison.a.headline, comparison.b.headline, strict=False):
+        table.add_row(one.name, value_with_interval(one), value_with_interval(other))
+    table.add_row("coverage", comparison.a.coverage.text, comparison.b.coverage.text)
+    console.print(table)
+    difference = comparison.difference
+    if difference.mean_difference is not None:
+        interval = value_with_interval({"value": difference.mean_difference, "unit": "share", **dict(difference)})
+        console.print(Text(f"B − A, over the {difference.paired_count} items with an outcome in both: {interval}"))
+    print_notes(console, [*comparison.notes, *([difference.note] if difference.note else [])])
 
 
 def print_runs(console: Console, runs: Iterable[tuple[Path, Run | str]]) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from howsure.errors import InputError, WorkersLost
+from howsure.options import Opt, Options
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
@@ -38,7 +40,7 @@ class Job(ABC, Generic[Piece, Found]):
     def __call__(self, piece: Piece) -> Found:
         """What comes of a piece."""
 
-    def packed(self, piece: Piece) -> Piece:
+    def with_files(self, piece: Piece) -> Piece:
         """The piece with everything in it that another machine cannot see."""
         return piece
 
@@ -51,7 +53,7 @@ class Job(ABC, Generic[Piece, Found]):
         """With how many threads a network on a CPU computes here, which decides about its last digits; None without."""
         return None
 
-    def given_up(self, piece: Piece, why: str) -> Found:
+    def failed_piece(self, piece: Piece, why: str) -> Found:
         """What is written for a piece that ended every worker who tried it."""
         raise WorkersLost(why)
 
@@ -108,64 +110,68 @@ def _with_next(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Piece | None]]:
         piece = following
 
 
-class Here(Job[Piece, Found]):
-    """Work as a plain function, which stays in this process."""
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions(Options):
+    """Where the work is done."""
 
-    def __init__(self, work: Callable[[Piece], Found], prefetch: Callable[[Piece], None] | None = None) -> None:
-        self._work = work
-        self._prefetch = prefetch
-        self.looks_ahead = prefetch is not None
+    engine: Annotated[str | Engine | None, Opt("Execution engine: local or ray.", identity="no")] = "local"
+    address: Annotated[
+        str | None,
+        Opt(
+            "With --engine ray: a cluster, such as 10.0.0.5:6379 or auto. Default: Ray on this machine.", identity="no"
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        Opt("With --engine ray: how many, each with its own model. Default: all that have room.", identity="no"),
+    ] = None
+    gpus_per_worker: Annotated[
+        float | None, Opt("With --engine ray: 1, or a part such as 0.5. Default: 0.", identity="no")
+    ] = None
+    cpus_per_worker: Annotated[
+        float | None,
+        Opt(
+            "With --engine ray: cores for each worker. Default: 1; for a network on CPUs as many as here.",
+            identity="no",
+        ),
+    ] = None
 
-    def prefetch(self, piece: Piece) -> None:
-        if self._prefetch is not None:
-            self._prefetch(piece)
+    @property
+    def is_local(self) -> bool:
+        engine = self.engine
+        return (engine if isinstance(engine, str) or engine is None else engine.name) in (None, LocalEngine.name)
 
-    def __call__(self, piece: Piece) -> Found:
-        return self._work(piece)
+    def worker_device(self, device: str | None) -> dict[str, Any]:
+        """Where a model of this run will be: its device is not for this machine to look for where workers open it.
 
-
-def open_engine(engine: str | Engine | None, **options: Any) -> Engine:
-    """An engine by its name (`local`, `ray`), with its options; None is this process, and one that is open stays."""
-    if engine is None or engine == "local":
-        _no_options(options)
-        return LocalEngine()
-    if not isinstance(engine, str):
-        return engine
-    if engine == "ray":
-        from howsure.runs.ray_engine import RayEngine
-
-        ray = RayEngine(**options)
-        ray.look()
-        return ray
-    raise InputError(f"--engine must be local or ray, not {engine!r}")
-
-
-def placed(
-    engine: str | Engine | None, options: dict[str, Any], gpus_per_worker: float | None = None
-) -> dict[str, Any]:
-    """Options of a model that an engine's workers open: their device is not for this machine to look for.
-
-    A worker that was given no GPU has none, whatever the machine has.
-    """
-    name = engine if isinstance(engine, str) or engine is None else engine.name
-    if name in (None, LocalEngine.name):
-        return options
-    gpus = getattr(engine, "gpus_per_worker", gpus_per_worker)
-    return options | {"device": options.get("device") or ("cuda" if gpus else "cpu"), "elsewhere": True}
+        A worker that was given no GPU has none, whatever the machine has.
+        """
+        if self.is_local:
+            return {"device": device}
+        gpus = getattr(self.engine, "gpus_per_worker", self.gpus_per_worker)
+        return {"device": device or ("cuda" if gpus else "cpu"), "elsewhere": True}
 
 
 @contextmanager
-def engine_at_hand(engine: str | Engine | None, **options: Any) -> Iterator[Engine]:
-    """The same for the time of a `with`; one that was opened here is closed after it."""
-    opened = open_engine(engine, **options)
+def opened_engine(options: EngineOptions, announce: Callable[[str], None] | None = None) -> Iterator[Engine]:
+    """The engine that was chosen, for the time of a `with`; one that was given open stays open."""
+    engine = options.engine
+    about = {name: getattr(options, name) for name in ("address", "workers", "gpus_per_worker", "cpus_per_worker")}
+    if engine is not None and not isinstance(engine, str):
+        yield engine
+        return
+    opened: Engine = LocalEngine()
+    if engine == "ray":
+        from howsure.runs.ray_engine import RayEngine
+
+        ray = RayEngine(**about, announce=announce)
+        ray.look()
+        opened = ray
+    elif engine not in (None, "local"):
+        raise InputError(f"--engine must be local or ray, not {engine!r}")
+    elif given := next((name for name, value in about.items() if value is not None), None):
+        raise InputError(f"--{given.replace('_', '-')} is for --engine ray, and this is local: add --engine ray")
     try:
         yield opened
     finally:
-        if opened is not engine:
-            opened.close()
-
-
-def _no_options(options: dict[str, Any]) -> None:
-    given = next((name for name, value in options.items() if value is not None and name != "announce"), None)
-    if given is not None:
-        raise InputError(f"--{given.replace('_', '-')} is for --engine ray, and this is local: add --engine ray")
+        opened.close()

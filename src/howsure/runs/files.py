@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
 from howsure.errors import StorageError
 from howsure.storage import address_of
 
@@ -50,7 +52,7 @@ def to_json(value: Any, *, indent: int | None = None) -> bytes:
     Half a character (a lone surrogate, as in names that are no text) becomes U+FFFD: few readers of JSON take it.
     """
     separators = (",", ":") if indent is None else None
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:

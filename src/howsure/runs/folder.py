@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
-from howsure import wiring
 from howsure.errors import InputError, MissingExtra, RunDamaged
 from howsure.runs.reading import LOCK as LOCK
 from howsure.runs.reading import MANIFEST as MANIFEST
@@ -24,12 +25,13 @@ from howsure.runs.reading import read_manifest as read_manifest
 from howsure.runs.records import LeanSample, Sample
 from howsure.runs.stored import bring_run, find_stored_runs
 from howsure.storage import StoredFolder, address_of, checked, holder, is_address
+from howsure.types import Shown
 
 if TYPE_CHECKING:
     import polars
 
 
-class Run:
+class Run(Shown):
     """A run folder, read."""
 
     def __init__(self, path: str | os.PathLike[str], *, whole: bool = True) -> None:
@@ -48,11 +50,15 @@ class Run:
     @property
     def summary(self) -> dict[str, Any] | None:
         """The summary of a finished run, None before that."""
-        return read_summary(self.path)
+        found: dict[str, Any] | None = read_summary(self.path)
+        return found
 
-    def records(self, *, evidence: bool = True) -> list[Sample]:
-        """The samples so far, in the order of the data; without their evidence they take far less memory."""
-        return sorted(read_samples(self.path, evidence)[0], key=lambda sample: sample.index)
+    def records(self, *, evidence: bool = True, record: Any = dict[str, Any]) -> list[Sample]:
+        """The samples so far, in the order of the data; without their evidence they take far less memory.
+
+        `record` is the struct that a study declares for what its samples hold; without, they are dictionaries.
+        """
+        return sorted(read_samples(self.path, evidence, record)[0], key=lambda sample: sample.index)
 
     def samples(self) -> list[dict[str, Any]]:
         """The samples so far as plain dictionaries, in the order of the data."""
@@ -80,9 +86,6 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {self.manifest.identity.study}, {self.status})"
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
-
 
 def opened(path: str | os.PathLike[str], *, whole: bool = True) -> Path:
     """Where a run folder can be read: itself, or an up to date copy of one that lies in a store."""
@@ -93,32 +96,29 @@ def opened(path: str | os.PathLike[str], *, whole: bool = True) -> Path:
     return bring_run(address, whole=whole)
 
 
-def read_summary(folder: Path) -> dict[str, Any] | None:
+def read_summary(folder: Path, kind: Any = dict[str, Any]) -> Any:
+    """The summary of a finished run, None before that; `kind` is what its study says that it holds."""
     try:
         content = read_json_file(folder, SUMMARY, MOST_SUMMARY_BYTES)
     except FileNotFoundError:
         return None
     try:
-        return msgspec.json.decode(content, type=dict[str, Any])
+        return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = f"{error}; run the same command again to have it rewritten"
         raise RunDamaged(f"{folder / SUMMARY} cannot be read: {why}") from error
 
 
-_LEAN = msgspec.json.Decoder(LeanSample)
+def read_samples(folder: Path, evidence: bool = True, record: Any = dict[str, Any]) -> tuple[list[Sample], int]:
+    """The whole samples of a run and the bytes that they take; a torn last line is left out.
 
-
-def _lean(line: bytes) -> Sample:
-    return _LEAN.decode(line).sample()
-
-
-def read_samples(folder: Path, evidence: bool = True) -> tuple[list[Sample], int]:
-    """The whole samples of a run and the bytes that they take; a torn last line is left out."""
+    `record` is what the study says that its samples hold. One that does not fit is named by its line and field.
+    """
     path = folder / SAMPLES
     samples: list[Sample] = []
     seen: set[str] = set()
     intact = 0
-    decode = msgspec.json.Decoder(Sample).decode if evidence else _lean
+    decode = _decoder(record, evidence)
     with open_samples(folder) as file:
         for number, line in enumerate(whole_lines(file, path), 1):
             try:
@@ -133,6 +133,14 @@ def read_samples(folder: Path, evidence: bool = True) -> tuple[list[Sample], int
             samples.append(sample)
             intact += len(line)
     return samples, intact
+
+
+@cache
+def _decoder(record: Any, evidence: bool) -> Callable[[bytes], Sample]:
+    if evidence:
+        return msgspec.json.Decoder(Sample[record]).decode
+    lean = msgspec.json.Decoder(LeanSample[record]).decode
+    return lambda line: lean(line).sample()
 
 
 def open_samples(folder: Path) -> BinaryIO:

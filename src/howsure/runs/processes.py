@@ -107,7 +107,7 @@ def alone(job: Job[Piece, Found], piece: Piece) -> Found:
             found: Found = pool.submit(_work, piece).result()
             return found
         except BrokenProcessPool:
-            return job.given_up(piece, "it ended the process that worked on it, twice, mostly for want of memory")
+            return job.failed_piece(piece, "it ended the process that worked on it, twice, mostly for want of memory")
 
 
 def _pool(job: Job[Any, Any], workers: int) -> ProcessPoolExecutor:
@@ -133,4 +133,5 @@ def _end_with_parent() -> None:
 
 
 def _work(piece: Any) -> Any:
-    return _job(piece)
+    found = _job(piece)
+    return list(found) if isinstance(found, Iterator) else found

@@ -84,7 +84,8 @@ class Worker:
 
     def work(self, piece: Any) -> Any:
         try:
-            return self._job(piece)
+            found = self._job(piece)
+            return list(found) if isinstance(found, Iterator) else found  # one that comes bit by bit here
         except HowsureError as error:  # as a value: Ray would wrap it in a traceback of its own
             return error
 
@@ -239,7 +240,7 @@ class Pool:
                 return
             worker = min(free, key=lambda one: len(self._busy[one]))
             number = again.popleft()
-            reference = worker.work.remote(self.job.packed(held[number][0]))
+            reference = worker.work.remote(self.job.with_files(held[number][0]))
             self._under_way[reference] = number, worker
             self._busy[worker].append(number)
 
@@ -250,7 +251,7 @@ class Pool:
     def _give_up(self, held: dict[int, Any], again: deque[int], done: dict[int, Any]) -> None:
         for number in [one for one, deaths in self._deaths.items() if deaths >= MOST_DEATHS and one in held]:
             why = f"{MOST_DEATHS} workers ended, one after the other, while they did this; --retry-failed tries again"
-            done[number] = self.job.given_up(held.pop(number)[0], why)
+            done[number] = self.job.failed_piece(held.pop(number)[0], why)
             again.remove(number)
 
     def _look(

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from typing import Any, Generic, Literal
 
 import msgspec
+from typing_extensions import TypeVar
 
+from howsure.errors import EvidenceError
 from howsure.evidence import Outcome
+from howsure.runs.files import to_json
 
 FORMAT = 1
 
 Status = Literal["running", "finished", "interrupted", "failed"]
 
 
-class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
+Record = TypeVar("Record", default=Any)
+"""What the samples of one study hold: its declared struct, or a dictionary where the study is not known."""
+
+
+class Sample(msgspec.Struct, Generic[Record], frozen=True, omit_defaults=True):
     """One line of samples.jsonl: what was found for one item, or the reason why nothing was.
 
     `id` is stable over runs and machines, `index` is the item's place in the data. A failed sample has a short
@@ -22,8 +30,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
 
     id: str
     index: int
-    result: dict[str, Any] = {}
-    evidence: dict[str, Any] = {}
+    result: Record = msgspec.field(default_factory=dict)  # type: ignore[assignment]
+    evidence: Any = msgspec.field(default_factory=dict)
     outcome: Outcome | None = None
     reason: str | None = None
     detail: str | None = None
@@ -32,23 +40,61 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     def failed(self) -> bool:
         return self.reason is not None
 
-    def without_evidence(self) -> Sample:
+    def without_evidence(self) -> Sample[Record]:
         """What summaries are made of. Evidence is the bulk of a sample, and stays on the disk."""
         return msgspec.structs.replace(self, evidence={}) if self.evidence else self
 
 
-class LeanSample(msgspec.Struct):
+class LeanSample(msgspec.Struct, Generic[Record]):
     """A line of samples.jsonl without its evidence, which is skipped and never built."""
 
     id: str
     index: int
-    result: dict[str, Any] = {}
+    result: Record = msgspec.field(default_factory=dict)  # type: ignore[assignment]
     outcome: Outcome | None = None
     reason: str | None = None
     detail: str | None = None
 
-    def sample(self) -> Sample:
+    def sample(self) -> Sample[Record]:
         return Sample(self.id, self.index, self.result, {}, self.outcome, self.reason, self.detail)
+
+
+def encoded(sample: Sample) -> bytes:
+    """A line of samples.jsonl. NaN and infinity are refused, which msgspec would write as null without a word."""
+    if (place := _not_finite(sample.result, "result") or _not_finite(sample.evidence, "evidence")) is not None:
+        raise EvidenceError(f"sample {sample.id!r} holds a number that JSON has no word for, at {place}")
+    try:
+        return _ENCODER.encode(sample)
+    except UnicodeEncodeError:  # half a character, as in names that are no text
+        return to_json(msgspec.to_builtins(sample))
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def _not_finite(value: Any, place: str) -> str | None:
+    """Where the first NaN or infinity stands; None where there is none. Lists of numbers are looked at by their sum."""
+    kind = type(value)
+    if kind is float:
+        return None if value - value == 0.0 else place
+    if kind is list or kind is tuple:
+        if not value or type(value[0]) is str:
+            return None
+        try:
+            total = sum(value)
+        except TypeError:
+            total = math.nan
+        if type(total) is int or total - total == 0.0:
+            return None
+        return next((bad for i, one in enumerate(value) if (bad := _not_finite(one, f"{place}[{i}]"))), None)
+    if kind is dict:
+        return next((bad for name, one in value.items() if (bad := _not_finite(one, f"{place}.{name}"))), None)
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            one = getattr(value, name)
+            if one is not None and (bad := _not_finite(one, f"{place}.{name}")) is not None:
+                return bad
+    return None
 
 
 class Identity(msgspec.Struct, frozen=True):

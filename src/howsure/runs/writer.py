@@ -18,12 +18,11 @@ from typing import Any
 
 import msgspec
 
-from howsure import wiring
 from howsure.errors import HowsureError, InputError, ReportNotWritten, RunDamaged, RunMismatch
 from howsure.runs.files import Appender, remove_scraps, storage_errors, to_json, write_atomic
 from howsure.runs.folder import MANIFEST, SAMPLES, SUMMARY, open_samples, read_manifest, read_samples
 from howsure.runs.reading import whole_lines
-from howsure.runs.records import Identity, Manifest, Sample, Status
+from howsure.runs.records import Identity, Manifest, Sample, Status, encoded
 from howsure.runs.stored import InStore, OnDisk
 from howsure.storage import address_of, checked, is_address, shown_path, without_secrets
 
@@ -45,10 +44,13 @@ class RunWriter:
         items: int,
         *,
         source: str = "",
+        record: Any = dict[str, Any],
         retry_failed: bool = False,
         lacks: Callable[[Sample], bool] = lambda sample: sample.failed,
     ) -> None:
-        """`lacks` says which samples are done again with `retry_failed`."""
+        """`record` is the struct that the study's samples hold; `lacks` says which of them are done again with
+        `retry_failed`."""
+        self._record = record
         self._there = writing_place(path)
         self.path = self._there.path
         self._wanted = Manifest(
@@ -76,13 +78,13 @@ class RunWriter:
         again = [sample.id for sample in samples if sample.id in self.done]
         if again:
             raise InputError(f"sample {again[0]!r} is in this run already")
-        lines = b"".join(to_json(msgspec.to_builtins(sample)) + b"\n" for sample in samples)
+        lines = b"".join(encoded(sample) + b"\n" for sample in samples)
         self._there.append(lines)
         self._appender.append(lines)
         self.samples.extend(sample.without_evidence() for sample in samples)
         self.done.update(sample.id for sample in samples)
 
-    def finish(self, summary: dict[str, Any]) -> None:
+    def finish(self, summary: Any) -> None:
         """Write the summary, close the run as finished, and have its report written."""
         self._there.check()
         write_atomic(self.path / SUMMARY, to_json(summary, indent=2) + b"\n")
@@ -91,7 +93,7 @@ class RunWriter:
         self._set_status("finished")
         self._finished = True
         self._there.hand_over()  # the report is made of what is here
-        have_report_written("report", self.path)
+        write_report(self.path)
 
     def keep(self, *names: str) -> None:
         """Have files of the folder outlive this session that no later one could make again."""
@@ -152,7 +154,7 @@ class RunWriter:
 
     def _kept_samples(self) -> list[Sample]:
         path = self.path / SAMPLES
-        samples, intact_bytes = read_samples(self.path, evidence=False)
+        samples, intact_bytes = read_samples(self.path, False, self._record)
         again = {sample.id for sample in samples if self._again is not None and self._again(sample)}
         if again:
             samples = [sample for sample in samples if sample.id not in again]
@@ -187,10 +189,14 @@ def writing_place(path: str | os.PathLike[str]) -> OnDisk:
     return OnDisk(Path(given)) if address is None else InStore(address)
 
 
-def have_report_written(what: str, folder: Path, *more: Path) -> None:
-    """A page for people, made after the run is safe on the disk; no fault in it may cost them the run."""
+def write_report(folder: Path, *pair: Path) -> None:
+    """A page for people, made after the run is safe on the disk; no fault in it may cost them the run. With two runs,
+    it is about what changed between them."""
+    # The second place, after `types.Shown`, where a lower room asks the one that makes pages.
     try:
-        wiring.ask(what, folder, *more)
+        from howsure.report.pages import report
+
+        report.write_pair_report(folder, *pair) if pair else report.write_report(folder)
     except Exception as error:  # noqa: BLE001  whatever it is, the run is whole and its maker shall go on
         problem = f"{folder}: no report was written ({type(error).__name__}: {error}); the run itself is whole"
         warnings.warn(f"{problem}, and `howsure report {folder}` tries again", ReportNotWritten, stacklevel=3)

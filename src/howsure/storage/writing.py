@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from howsure.errors import InputError
 from howsure.storage.addresses import is_address, joined
 from howsure.storage.folder import StoredFolder
 from howsure.storage.reading import is_file
@@ -28,7 +30,7 @@ def is_there(place: Place) -> bool:
 
 
 @contextmanager
-def at_hand(place: Place) -> Iterator[Path]:
+def writable_folder(place: Place) -> Iterator[Path]:
     """A folder on this machine to write files into; they are put where they belong when the `with` ends well."""
     if not is_address(place):
         yield Path(place)
@@ -38,6 +40,18 @@ def at_hand(place: Place) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
             put_back(path)
+
+
+def check_writable(option: str, path: Place) -> None:
+    """Find out before the work whether a file of its result can be written; the folder is made where it is missing."""
+    target = Path(path)
+    if target.is_dir():
+        raise InputError(f"{option} {target} is a folder: name a file")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=target.parent).close()
+    except OSError as error:
+        raise InputError(f"{option} {target} cannot be written: {error.strerror}; name another file") from error
 
 
 def put_back(path: Path) -> None:

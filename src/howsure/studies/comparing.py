@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn
 
-from howsure import wiring
+import msgspec
+import numpy as np
+from typing_extensions import TypeVar
+
 from howsure.errors import HowsureError, InputError, RunDamaged
-from howsure.runs import Run
-from howsure.studies.grounding import comparison as grounding
-from howsure.studies.mcq import comparison as mcq
-from howsure.studies.perplexity import comparison as perplexity
+from howsure.measures import paired_shares, too_few
+from howsure.runs import Run, Sample
+from howsure.runs.folder import read_summary
+from howsure.studies.summary import Coverage, Figure
+from howsure.studies.sureness import LEVEL, ends
+from howsure.types import Fields, Shown
 
 RunLike = Run | str | os.PathLike[str]
+SummaryT = TypeVar("SummaryT", default=Any)
+RecordT = TypeVar("RecordT", default=Any)
 
 NOT_WHAT_IT_SAYS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What code meets in a run folder that somebody changed."""
 
-STUDIES = {mcq.STUDY: mcq, perplexity.STUDY: perplexity, grounding.STUDY: grounding}
+
+NOT_COMPARED = ("trajectories", "trust", "trust coherent")
+"""Nobody has said yet how two of their runs are paired."""
 
 
-class Comparison(dict[str, Any]):
-    """A plain dictionary in every way but one: a notebook shows it as a table."""
+class Comparison(Fields, Shown, kw_only=True):
+    """What changed from run A to run B; every study has its own kind of it, with `a`, `b`, `difference`, `notes`."""
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    study: str
 
 
 def compare(run_a: RunLike, run_b: RunLike) -> Comparison:
@@ -33,26 +43,174 @@ def compare(run_a: RunLike, run_b: RunLike) -> Comparison:
     Gives `a` and `b` (the figures of each), `difference` (B − A, with paired intervals) and `notes`. Runs of different
     studies, over other data, or asked in another way, are refused.
     """
+    from howsure.studies.registry import study_named
+
     a, b = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
     study = study_of(a, b)
     try:
-        return Comparison(STUDIES[study].compare(a, b))
+        comparison: Comparison = study_named(study).compare(a, b)
     except HowsureError:
         raise
     except NOT_WHAT_IT_SAYS as error:
         why = f"{type(error).__name__}: {error}"
         raise RunDamaged(f"{a.path} or {b.path} does not hold what a run of {study} does ({why[:200]})") from error
+    return comparison
 
 
 def study_of(a: Run, b: Run) -> str:
     """The study that both runs are of, if it can be compared."""
+    from howsure.studies import registry
+
+    known = [name for name in registry.names() if name not in NOT_COMPARED]
     first, second = (run.manifest.identity.study for run in (a, b))
     for run, study in ((a, first), (b, second)):
-        if study not in STUDIES:
-            *others, last = STUDIES
+        if study not in known:
+            *others, last = known
             raise InputError(
                 f"{run.path} is a run of {study!r}, and only {', '.join(others)} and {last} runs can be compared"
             )
     if first != second:
         raise InputError(f"{a.path} is a run of {first}, {b.path} one of {second}: compare runs of the same study")
     return first
+
+
+# -- the two runs -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Side(Generic[SummaryT, RecordT]):
+    """One of the two runs, read."""
+
+    run: Run
+    summary: SummaryT
+    samples: list[Sample[RecordT]]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.run.manifest.identity.options
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.run.manifest.identity.data
+
+    @property
+    def model(self) -> str | None:
+        return self.run.manifest.identity.model.get("name")
+
+    @property
+    def bad_lines(self) -> int:
+        return int(self.data.get("skipped") or 0)
+
+
+def read_side(
+    run: RunLike, study: str, record: type[RecordT], summary: type[SummaryT], noun: str = "samples"
+) -> Side[SummaryT, RecordT]:
+    """A finished run of a study, or one sentence about why it is none."""
+    run = run if isinstance(run, Run) else Run(run)
+    of = run.manifest.identity.study
+    if of != study:
+        raise InputError(f"{run.path} is a run of {of!r}, and only {study} runs can be compared")
+    samples = run.records(evidence=False, record=record)
+    judged = read_summary(run.path, summary)
+    if run.status != "finished" or judged is None or len(samples) != run.manifest.items:
+        raise InputError(
+            f"{run.path} is not finished ({run.status}, {len(samples)} of {run.manifest.items} {noun}): "
+            "run the command that made it again, then compare"
+        )
+    return Side(run, judged, samples)
+
+
+def check_same(a: Side, b: Side, names: Sequence[str]) -> None:
+    """Options without which a difference would say nothing of the models."""
+    differing = [name for name in names if a.options.get(name) != b.options.get(name)]
+    if differing:
+        one, other = ([f"{name} {side.options.get(name)!r}" for name in differing] for side in (a, b))
+        raise InputError(
+            f"the runs were asked in different ways, so that their difference says nothing of the models: "
+            f"{a.run.path} with {', '.join(one)}, {b.run.path} with {', '.join(other)}"
+        )
+
+
+def refuse_other_data(a: Side, b: Side, noun: str, problem: str) -> NoReturn:
+    raise InputError(f"{a.run.path} and {b.run.path} are over different {noun}: {problem}")
+
+
+def notes_on_models(a: Side, b: Side) -> list[str]:
+    if a.run.path.resolve() == b.run.path.resolve():
+        return ["both are the same run"]
+    if a.run.manifest.identity.model == b.run.manifest.identity.model:
+        return ["both runs are of the same model"]
+    return []
+
+
+# -- studies that say nothing of their own ----------------------------------------------------------------------------
+
+
+class SideFigures(Fields, kw_only=True):
+    run: str
+    model: str | None
+    coverage: Coverage
+    headline: list[Figure]
+
+
+class OutcomeDifference(Fields, kw_only=True):
+    """How much more often B is right, over the items of which both runs have an outcome."""
+
+    paired_count: int
+    mean_a: float | None
+    mean_b: float | None
+    mean_difference: float | None
+    low: float | None
+    high: float | None
+    level: float | None
+    method: str | None
+    approximate: bool | None
+    note: str | None
+
+
+class OutcomeComparison(Comparison, kw_only=True):
+    a: SideFigures
+    b: SideFigures
+    difference: OutcomeDifference
+    notes: list[str]
+
+
+def compare_outcomes(study: Any, run_a: RunLike, run_b: RunLike) -> OutcomeComparison:
+    """Headline figures side by side, and how often each is right, paired, where outcomes are right or wrong."""
+    a, b = (read_side(run, study.name, study.record, study.summary) for run in (run_a, run_b))
+    names_a, names_b = ([sample.id for sample in side.samples] for side in (a, b))
+    if names_a != names_b or a.data.get("fingerprint") != b.data.get("fingerprint"):
+        refuse_other_data(a, b, "items", "their names or contents differ")
+    rows = zip(a.samples, b.samples, strict=True)
+    outcomes = [
+        (x.outcome.correct, y.outcome.correct)
+        for x, y in rows
+        if x.outcome is not None and y.outcome is not None and None not in (x.outcome.correct, y.outcome.correct)
+    ]
+    both = np.array(outcomes, dtype=np.float64).reshape(-1, 2)
+    paired = paired_shares(*both.T, level=LEVEL)
+    mean_a, mean_b = both.mean(axis=0).tolist() if len(both) else (None, None)
+    difference = OutcomeDifference(
+        paired_count=len(both),
+        mean_a=mean_a,
+        mean_b=mean_b,
+        mean_difference=None if paired is None else paired.mean_difference,
+        **ends(None if paired is None else paired.interval),
+        note=too_few(len(both), "items") if len(both) else "no item has an outcome in both runs",
+    )
+    sides = [_figures(side) for side in (a, b)]
+    return OutcomeComparison(
+        study=study.name, a=sides[0], b=sides[1], difference=difference, notes=notes_on_models(a, b)
+    )
+
+
+def _figures(side: Side) -> SideFigures:
+    summary = side.summary
+    return SideFigures(
+        run=str(side.run.path), model=side.model, coverage=summary.coverage, headline=list(summary.headline)
+    )
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(comparison)
+    return data

@@ -22,7 +22,6 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure import wiring
 from howsure.errors import EvidenceError, InputError
 from howsure.measures import (
     BlockEntropy,
@@ -43,6 +42,7 @@ from howsure.storage import open_regular
 from howsure.storage.unpacking import unpacked
 from howsure.studies.perplexity import prepare_all, read_through
 from howsure.studies.perplexity.sums import Sums, counted, totals
+from howsure.types import Shown
 
 Symbols = Literal["words", "characters", "bytes"]
 SYMBOLS: tuple[Symbols, ...] = ("words", "characters", "bytes")
@@ -100,8 +100,7 @@ class DistributionEntropy:
             "against": None if self.against is None else self.against.to_dict(),
         }
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 def entropy_of_distribution(p: Sequence[float], against: Sequence[float] | None = None) -> DistributionEntropy:
@@ -164,8 +163,7 @@ class CountsEntropy:
             "against": None if self.against is None else self.against.to_dict(),
         }
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 def entropy_of_counts(counts: Sequence[float], against: Sequence[float] | None = None) -> CountsEntropy:
@@ -266,8 +264,7 @@ class TextEntropy:
             "against": None if self.against is None else self.against.to_dict(),
         }
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 def block_in_bits(row: BlockEntropy) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from howsure import wiring
 from howsure.errors import EvidenceError, InputError
 from howsure.evidence import TokenLogprobs, entropies_from_top
 from howsure.measures import nats_to_bits
 from howsure.models.contract import Capability, Failure, Model, ScoreItem
+from howsure.types import Shown
 
 ALTERNATIVES = 5
 
@@ -117,8 +117,7 @@ class Reading:
             "tokens": [{**self.token(i), "entropy_bits": entropies_bits[i]} for i in range(len(self.evidence))],
         }
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 def item_for(text: str) -> ScoreItem:

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from howsure.measures import Interval
-from howsure.runs import Sample
+from howsure.runs.records import Sample
 from howsure.studies.sureness import ends
+from howsure.types import Fields
 
 
-class Figure(msgspec.Struct, frozen=True):
+class Figure(Fields, frozen=True):
     """One headline number with its unit and interval; None where there was nothing to compute it from.
 
     `note` is what qualifies the number or says why there is none, in a few words: it is shown wherever the number is.
@@ -36,12 +37,20 @@ class Figure(msgspec.Struct, frozen=True):
         return cls(name, value, unit, **ends(interval), note=note)
 
 
-class Coverage(msgspec.Struct, frozen=True):
-    """How many items there were, how many have evidence, and why the others have none."""
+class Coverage(Fields, frozen=True):
+    """How many items there were, how many have evidence, and why the others have none.
+
+    `text` says it: `scored 412 of 467; 55 missing: 41 tool calls, 14 no logprobs`.
+    """
 
     items: int
     scored: int
     missing: dict[str, int] = {}
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            msgspec.structs.force_setattr(self, "text", self._sentence())
 
     @classmethod
     def of(cls, samples: Sequence[Sample], skipped: dict[str, int] | None = None) -> Coverage:
@@ -51,14 +60,24 @@ class Coverage(msgspec.Struct, frozen=True):
         scored = sum(not sample.failed for sample in samples)
         return cls(scored + sum(reasons.values()), scored, dict(sorted(reasons.items())))
 
-    @property
-    def text(self) -> str:
-        """`scored 412 of 467; 55 missing: 41 tool calls, 14 no logprobs`."""
+    def _sentence(self) -> str:
         head = f"scored {self.scored} of {self.items}"
         if not self.missing:
             return head
         reasons = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in self.missing.items())
         return f"{head}; {sum(self.missing.values())} missing: {reasons}"
+
+
+class Summary(Fields, kw_only=True):
+    """What every summary begins with: lists of runs, the demo and other readers need no more.
+
+    `notes` are sentences that a reader of the headline must know; most runs have none.
+    """
+
+    study: str
+    coverage: Coverage
+    headline: list[Figure]
+    notes: list[str]
 
 
 def summary(
@@ -70,7 +89,7 @@ def summary(
     """
     return {
         "study": study,
-        "coverage": msgspec.to_builtins(coverage) | {"text": coverage.text},
+        "coverage": msgspec.to_builtins(coverage),
         "headline": [msgspec.to_builtins(figure) for figure in headline],
         "notes": list(notes),
         **fields,

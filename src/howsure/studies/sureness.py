@@ -27,10 +27,12 @@ from howsure.measures import (
     smooth_ece,
 )
 from howsure.measures.calibration import Scheme
+from howsure.types import Fields
 
 BINS = 15
 LEVEL = 0.95
 """Of every interval that is printed."""
+BOUNDS = ("low", "high", "level", "method", "approximate")
 COVERAGES = (0.5, 0.8, 1.0)
 MOST_CURVE_POINTS = 100
 
@@ -38,23 +40,111 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-def share(happened: Bools, labels: ArrayLike | None, *, level: float = LEVEL) -> dict[str, Any]:
+class Share(Fields):
+    """How often something happened, of how many."""
+
+    value: float | None
+    count: int
+    of: int
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    method: str | None = None
+    approximate: bool | None = None
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """The interval, under the names that every figure has for it."""
+        return {name: getattr(self, name) for name in BOUNDS}
+
+
+class Floor(Fields):
+    """What an ECE would be were every confidence exactly right: its mean, and below what it stays 95 times in 100."""
+
+    mean: float
+    high: float
+
+
+class ReliabilityBin(Fields):
+    low: float
+    high: float
+    mean_confidence: float
+    accuracy: float
+    count: int
+
+
+class Calibration(Fields, kw_only=True):
+    """Of the answers given with confidence c, is a share c right?"""
+
+    answers: int
+    mean_confidence: float
+    overconfidence: float
+    overconfidence_low: float | None
+    overconfidence_high: float | None
+    overconfidence_level: float | None
+    overconfidence_method: str | None
+    overconfidence_approximate: bool | None
+    bins: int
+    ece_equal_width: float | None
+    ece_equal_width_floor: Floor | None
+    ece_equal_mass: float | None
+    ece_equal_mass_floor: Floor | None
+    smooth_ece: float | None
+    smooth_ece_missing: str | None
+    brier: float | None
+    log_loss_nats: float | None
+    reliability_bins: list[ReliabilityBin]
+
+
+class AccuracyAtCoverage(Fields):
+    coverage: float
+    kept: int
+    accuracy: float
+
+
+class RiskCoverage(Fields):
+    coverage: list[float]
+    risk: list[float]
+
+
+class Selective(Fields, kw_only=True):
+    """Does confidence tell right from wrong, and what is gained by leaving out the unsure?"""
+
+    answers: int
+    auroc: float | None
+    auroc_low: float | None
+    auroc_high: float | None
+    auroc_level: float | None
+    auroc_method: str | None
+    auroc_approximate: bool | None
+    aurc: float
+    aurc_low: float | None
+    aurc_high: float | None
+    aurc_level: float | None
+    aurc_method: str | None
+    aurc_approximate: bool | None
+    e_aurc: float | None
+    accuracy_at_coverage: list[AccuracyAtCoverage]
+    risk_coverage: RiskCoverage
+
+
+def share(happened: Bools, labels: ArrayLike | None, *, level: float = LEVEL) -> Share:
     """How often, of how many, with an interval; what has one label hangs together, None that nothing does."""
     count, total = int(happened.sum()), len(happened)
     interval = share_interval(happened, clusters=labels, level=level)
-    return {"value": count / total if total else None, "count": count, "of": total, **ends(interval)}
+    return Share(count / total if total else None, count, total, **ends(interval))
 
 
 def ends(interval: Interval | None) -> dict[str, Any]:
     """An interval as data, under the names that a headline figure has for it."""
     if interval is None:
-        return dict.fromkeys(("low", "high", "level", "method", "approximate"))
+        return dict.fromkeys(BOUNDS)
     return asdict(interval)
 
 
 def calibration(
     confidence: Floats, correct: Bools, *, seed: int, clusters: ArrayLike | None = None, level: float = LEVEL
-) -> dict[str, Any] | None:
+) -> Calibration | None:
     """Of the answers given with confidence c, is a share c right? None for no answers.
 
     Only for what claims to be a probability of being right. Answers that hang together, such as the steps of an
@@ -65,34 +155,34 @@ def calibration(
         return None
     interval = overconfidence_interval(confidence, correct, clusters=clusters, level=level)
     smooth, smooth_missing = _smooth(confidence, correct)
-    return {
-        "answers": len(confidence),
-        "mean_confidence": float(confidence.mean()),
-        "overconfidence": float((confidence - correct).mean()),
+    return Calibration(
+        answers=len(confidence),
+        mean_confidence=float(confidence.mean()),
+        overconfidence=float((confidence - correct).mean()),
         **{f"overconfidence_{name}": value for name, value in ends(interval).items()},
-        "bins": BINS,
-        "ece_equal_width": expected_calibration_error(confidence, correct, BINS, "width"),
-        "ece_equal_width_floor": _floor(confidence, correct, "width", clusters, seed),
-        "ece_equal_mass": expected_calibration_error(confidence, correct, BINS, "mass"),
-        "ece_equal_mass_floor": _floor(confidence, correct, "mass", clusters, seed),
-        "smooth_ece": smooth,
-        "smooth_ece_missing": smooth_missing,
-        "brier": brier_score(confidence, correct),
-        "log_loss_nats": log_loss(confidence, correct),
-        "reliability_bins": _reliability(confidence, correct),
-    }
+        bins=BINS,
+        ece_equal_width=expected_calibration_error(confidence, correct, BINS, "width"),
+        ece_equal_width_floor=_floor(confidence, correct, "width", clusters, seed),
+        ece_equal_mass=expected_calibration_error(confidence, correct, BINS, "mass"),
+        ece_equal_mass_floor=_floor(confidence, correct, "mass", clusters, seed),
+        smooth_ece=smooth,
+        smooth_ece_missing=smooth_missing,
+        brier=brier_score(confidence, correct),
+        log_loss_nats=log_loss(confidence, correct),
+        reliability_bins=_reliability(confidence, correct),
+    )
 
 
 def _floor(
     confidence: Floats, correct: Bools, scheme: Scheme, clusters: ArrayLike | None, seed: int
-) -> dict[str, float] | None:
-    found = calibration_floor(confidence, correct, BINS, scheme, clusters=clusters, seed=seed)
-    return None if found is None else asdict(found)
+) -> Floor | None:
+    floor = calibration_floor(confidence, correct, BINS, scheme, clusters=clusters, seed=seed)
+    return None if floor is None else Floor(floor.mean, floor.high)
 
 
 def selective(
     confidence: Floats, correct: Bools, *, clusters: ArrayLike | None = None, level: float = LEVEL
-) -> dict[str, Any] | None:
+) -> Selective | None:
     """Does confidence tell right from wrong, and what is gained by leaving out the unsure? None for no answers.
 
     Only the order of the confidences counts. `auroc` is None where all answers are alike.
@@ -103,16 +193,16 @@ def selective(
     kept = _thinned(len(confidence))
     area = auroc(confidence, correct)
     of_area = None if area is None else auroc_interval(confidence, correct, clusters=clusters, level=level)
-    return {
-        "answers": len(confidence),
-        "auroc": area,
+    return Selective(
+        answers=len(confidence),
+        auroc=area,
         **{f"auroc_{name}": value for name, value in ends(of_area).items()},
-        "aurc": float(curve.risk.mean()),
+        aurc=float(curve.risk.mean()),
         **{f"aurc_{name}": value for name, value in ends(_aurc(confidence, correct, clusters, level)).items()},
-        "e_aurc": e_aurc(confidence, correct=correct),
-        "accuracy_at_coverage": [_accuracy_at(coverage, curve.risk) for coverage in COVERAGES],
-        "risk_coverage": {"coverage": curve.coverage[kept].tolist(), "risk": curve.risk[kept].tolist()},
-    }
+        e_aurc=e_aurc(confidence, correct=correct),
+        accuracy_at_coverage=[_accuracy_at(coverage, curve.risk) for coverage in COVERAGES],
+        risk_coverage=RiskCoverage(curve.coverage[kept].tolist(), curve.risk[kept].tolist()),
+    )
 
 
 def _aurc(confidence: Floats, correct: Bools, clusters: ArrayLike | None, level: float) -> Interval | None:
@@ -127,26 +217,20 @@ def _smooth(confidence: Floats, correct: Bools) -> tuple[float | None, str | Non
         return None, str(missing)
 
 
-def _reliability(confidence: Floats, correct: Bools) -> list[dict[str, Any]]:
-    found = reliability_bins(confidence, correct, BINS)
-    if found is None:
+def _reliability(confidence: Floats, correct: Bools) -> list[ReliabilityBin]:
+    bins = reliability_bins(confidence, correct, BINS)
+    if bins is None:
         return []
-    rows = zip(found.index, found.mean_confidence, found.accuracy, found.count, strict=True)
+    rows = zip(bins.index, bins.mean_confidence, bins.accuracy, bins.count, strict=True)
     return [
-        {
-            "low": int(index) / BINS,
-            "high": (int(index) + 1) / BINS,
-            "mean_confidence": float(mean),
-            "accuracy": float(share),
-            "count": int(count),
-        }
+        ReliabilityBin(int(index) / BINS, (int(index) + 1) / BINS, float(mean), float(share), int(count))
         for index, mean, share, count in rows
     ]
 
 
-def _accuracy_at(coverage: float, risk: Floats) -> dict[str, Any]:
+def _accuracy_at(coverage: float, risk: Floats) -> AccuracyAtCoverage:
     kept = math.ceil(coverage * len(risk))
-    return {"coverage": coverage, "kept": kept, "accuracy": 1.0 - float(risk[kept - 1])}
+    return AccuracyAtCoverage(coverage, kept, 1.0 - float(risk[kept - 1]))
 
 
 def _thinned(points: int) -> NDArray[np.intp]:

@@ -16,10 +16,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure import wiring
 from howsure.errors import InputError
 from howsure.measures import MarkovModel, MarkovSource, estimate_markov, nats_to_bits
 from howsure.studies.entropy import perplexity_of
+from howsure.types import Shown
 
 Array = NDArray[np.float64]
 
@@ -116,8 +116,7 @@ class Theorem:
             "curves": [curve.to_dict() for curve in self.curves],
         }
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 def theorem(

@@ -24,7 +24,7 @@ from howsure.report.pages.pictures import left_out, source_of
 from howsure.report.pages.report import report_of
 from howsure.runs import Identity, RunWriter, Sample
 from howsure.studies.grounding.judging.judge import judge
-from howsure.studies.pictures import PictureKeeper, name_of
+from howsure.runs.pictures import PictureKeeper, name_of
 from scripted import with_logprobs
 from studies.grounding.clicks_on_paper import DELTA, about, answered, failed
 

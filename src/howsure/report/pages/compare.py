@@ -6,14 +6,17 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import htpy as h
+
 from howsure.errors import HowsureError
 from howsure.report.pages.compare_parts import side_by_side, who
 from howsure.report.pages.contract import Section, guarded
 from howsure.report.pages.material import Material
 from howsure.report.pages.parts import notice
-from howsure.studies.comparing import STUDIES, compare
+from howsure.report.text import value_with_interval
+from howsure.studies.comparing import NOT_COMPARED, compare
 
-HOMES = {study: f"howsure.report.pages.compare_{study}" for study in STUDIES}
+HOMES = {study: f"howsure.report.pages.compare_{study}" for study in ("mcq", "perplexity", "grounding")}
 
 
 def comparison(a: Material, b: Material) -> list[Section]:
@@ -23,7 +26,7 @@ def comparison(a: Material, b: Material) -> list[Section]:
 
 def compared(a: Material, b: Material, by: Callable[..., dict[str, Any]] = compare) -> dict[str, Any] | str:
     """The comparison, which takes a while of large runs, or the sentence that says why there is none."""
-    if a.study == b.study and a.study not in HOMES:
+    if a.study == b.study and a.study in NOT_COMPARED:
         return f"Runs of {a.study} are not paired yet: what follows are two figures beside each other."
     found = guarded(lambda: _asked(by, a, b), lambda why: f"their files do not hold what is needed ({why})")
     return f"These runs cannot be paired: {_short(found, a, b)}." if isinstance(found, str) else found
@@ -50,11 +53,24 @@ def _short(why: str, a: Material, b: Material) -> str:
 
 
 def _paired(found: dict[str, Any], a: Material, b: Material) -> list[Section]:
-    maker = import_module(HOMES[found["study"]])
+    home = HOMES.get(found["study"])
+    if home is None:
+        return [guarded(lambda: _plain(found, a, b), lambda why: Section("Side by side", "", notice(why)))]
+    maker = import_module(home)
     return guarded(
         lambda: list(maker.sections(found, a, b)),
         lambda why: _unpaired(f"The files of these runs do not hold what is needed: {_short(why, a, b)}", a, b),
     )
+
+
+def _plain(found: dict[str, Any], a: Material, b: Material) -> Section:
+    """Of a study that says nothing of its own: the figures, and how often each run is right."""
+    beside, difference = side_by_side(a, b), found["difference"]
+    if difference["mean_difference"] is None:
+        return beside
+    words = value_with_interval({"value": difference["mean_difference"], "unit": "share", **difference})
+    paired = f"B is right more often than A by {words}, over the {difference['paired_count']} items of both."
+    return beside._replace(body=[h.p[paired], beside.body])
 
 
 def _unpaired(why: str, a: Material, b: Material) -> list[Section]:

@@ -50,7 +50,7 @@ class Material:
     def __init__(self, folder: str | os.PathLike[str], links: Links, *, at_once: bool = True) -> None:
         self.folder = Path(folder)
         self.links = links
-        self._decoder = msgspec.json.Decoder(LeanSample)
+        self._decoder = msgspec.json.Decoder(LeanSample[dict[str, Any]])
         self._read_as: str | None = None
         self.end_bytes, self._file_id, self._last_line = 0, -1, b""
         self.look_again()
@@ -96,7 +96,7 @@ class Material:
                 line = file.read(place.length)
             if is_too_heavy(line):
                 raise RunDamaged(f"{path}: the line at byte {place.offset:,} {TOO_LARGE}")
-            found = msgspec.json.decode(line, type=Sample)
+            found = msgspec.json.decode(line, type=Sample[dict[str, Any]])
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RunDamaged(f"{path}, byte {place.offset}: this sample cannot be read: {error}") from error
         if self.table.keys[row] not in (key_of(found.id), again_key(found.id, row)):

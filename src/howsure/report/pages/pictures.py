@@ -10,7 +10,7 @@ from htpy import Element, Node
 
 from howsure.report.pages.material import Embedded, Material, picture_within
 from howsure.report.pages.parts import words
-from howsure.studies.pictures import kept_count, name_of
+from howsure.runs.pictures import kept_count, name_of
 
 
 def source_of(result: dict[str, Any], material: Material) -> str | None:

@@ -31,7 +31,9 @@ class Source:
         self.run = run
         self.path = run.path / SAMPLES
         self._file = open_samples(run.path)
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Sample if evidence else LeanSample)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+            Sample[dict[str, Any]] if evidence else LeanSample[dict[str, Any]]
+        )
         self._indices, self._starts, self._sizes = array("q"), array("q"), array("q")
 
     def __enter__(self) -> Source:

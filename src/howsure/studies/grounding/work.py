@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from howsure import wiring
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Failure, Model, ScoreItem
 from howsure.runs import Engine, Identity, NoProgress, Progress, Run, RunWriter, Sample, work_through
@@ -22,7 +21,8 @@ from howsure.studies.grounding.reading.users import parse_users
 from howsure.studies.grounding.sight_check import check_sight
 from howsure.studies.model_job import ModelJob
 from howsure.studies.pairs import Opened, check_choice, check_seed, open_models, seed_of
-from howsure.studies.pictures import PictureKeeper
+from howsure.runs.pictures import PictureKeeper
+from howsure.types import Shown
 
 PathLike = str | os.PathLike[str]
 
@@ -78,8 +78,7 @@ class Result(NamedTuple):
     def failed(self) -> bool:
         return any(sample.failed for sample in self.samples)
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 # -- preparing ------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,14 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.runs import Sample
+from howsure.studies.mcq.record import McqRecord
 
 NORMALISATIONS = ("sum", "per_token", "per_byte", "pmi")
 """The scores by which a choice can be the largest; the first decides."""
-
-IMAGE, CLUSTER = "image_sha256", "cluster"
-"""Fields of a sample: questions with one value in one of them hang together."""
-
-_PREDICTIONS = ("predicted_index", *(f"predicted_index_{name}" for name in NORMALISATIONS[1:]))
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -55,30 +51,34 @@ class Columns:
         return Columns(**parts, groups=[self.groups[i] for i in chosen])
 
 
-def columns(samples: Sequence[Sample]) -> Columns:
+def columns(samples: Sequence[Sample[McqRecord]]) -> Columns:
     """Samples, in the order that they are given in."""
-    results = [sample.result for sample in samples]
+    records = [sample.result for sample in samples]
     scored = np.array([not sample.failed for sample in samples], dtype=np.bool_)
-    predictions = [[_index(result.get(name)) for name in _PREDICTIONS] for result in results]
+    predictions = [
+        (r.predicted_index, r.predicted_index_per_token, r.predicted_index_per_byte, r.predicted_index_pmi)
+        for r in records
+    ]
+    indices = [[-1 if index is None else index for index in row] for row in predictions]
     return Columns(
         scored=scored,
-        correct=np.array([result.get("correct") is True for result in results], dtype=np.bool_) & scored,
-        answer=np.array([result["answer_index"] for result in results], dtype=np.int64),
-        chance=1.0 / np.array([len(result["choices"]) for result in results], dtype=np.float64),
-        margin_nats=_floats(results, "margin"),
-        confidence=_floats(results, "confidence"),
-        entropy_nats=_floats(results, "entropy_nats"),
-        predictions=np.array(predictions, dtype=np.int64).reshape(len(results), len(_PREDICTIONS)),
-        unit=units(results),
-        groups=[result.get("group") for result in results],
+        correct=np.array([r.correct is True for r in records], dtype=np.bool_) & scored,
+        answer=np.array([r.answer_index for r in records], dtype=np.int64),
+        chance=1.0 / np.array([len(r.choices) for r in records], dtype=np.float64),
+        margin_nats=np.array([r.margin for r in records], dtype=np.float64),
+        confidence=np.array([r.confidence for r in records], dtype=np.float64),
+        entropy_nats=np.array([r.entropy_nats for r in records], dtype=np.float64),
+        predictions=np.array(indices, dtype=np.int64).reshape(len(records), len(NORMALISATIONS)),
+        unit=units(records),
+        groups=[r.group for r in records],
     )
 
 
-def units(*sides: Sequence[Mapping[str, Any]]) -> Codes:
+def units(*sides: Sequence[McqRecord]) -> Codes:
     """A number for each question, the same for those that share an image or a cluster, or that are the same question,
     directly or through others.
 
-    `sides` are results of the same questions by several runs, whose clusters may be those of different fields.
+    `sides` are records of the same questions by several runs, whose clusters may be those of different fields.
     """
     count = len(sides[0])
     questions, labels, nodes = [np.arange(count)], [np.arange(count)], count
@@ -96,24 +96,16 @@ def units(*sides: Sequence[Mapping[str, Any]]) -> Codes:
 
     edges = np.concatenate(questions), np.concatenate(labels)
     graph = coo_array((np.ones(len(edges[0]), dtype=np.bool_), edges), shape=(nodes, nodes))
-    found = connected_components(graph, directed=False)[1][:count]
-    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+    component = connected_components(graph, directed=False)[1][:count]
+    return np.unique(component, return_inverse=True)[1].astype(np.int64)
 
 
-def shared(results: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def shared(records: Sequence[McqRecord]) -> dict[str, list[Any]]:
     """What questions may have in common, by name, with a value for each of them; None is common to none."""
-    words = [(result.get("question"), *result["choices"], result.get(IMAGE)) for result in results]
+    words = [(record.question, *record.choices, record.image_sha256) for record in records]
     often = Counter(words)
     return {
-        "an image": [result.get(IMAGE) for result in results],
-        "a cluster": [result.get(CLUSTER) for result in results],
+        "an image": [record.image_sha256 for record in records],
+        "a cluster": [record.cluster for record in records],
         "all their words": [one if often[one] > 1 else None for one in words],
     }
-
-
-def _index(predicted: int | None) -> int:
-    return -1 if predicted is None else predicted
-
-
-def _floats(results: Sequence[dict[str, Any]], name: str) -> Floats:
-    return np.array([result.get(name) for result in results], dtype=np.float64)

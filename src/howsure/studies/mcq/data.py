@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from howsure.errors import InputError
 from howsure.models.images import Picture, inspect_pictures
+from howsure.runs.run import Items
 from howsure.storage import address_of, checked, find_below, is_address, local, open_regular
 from howsure.storage.unpacking import read_lines
 
@@ -59,12 +60,13 @@ class Item(NamedTuple):
     cluster: str | None = None
 
 
-class Questions(NamedTuple):
-    items: list[Item]
-    skipped: int
-    fingerprint: str
+@dataclass(frozen=True)
+class Questions(Items[Item]):
     clusters: str | None = None
     """A fingerprint of the labels of `--cluster`, where it was given: they are no part of the questions."""
+
+    def identity(self) -> dict[str, Any]:
+        return super().identity() | ({} if self.clusters is None else {"clusters": self.clusters})
 
     @property
     def image_count(self) -> int:
@@ -109,8 +111,6 @@ def read_questions(
     `cluster` names a field of the data: questions with equal values in it hang together. A question without the field
     stands for itself; where no question has it, the name is taken for a mistake.
     """
-    if max_samples is not None and max_samples < 1:
-        raise InputError(f"--max-samples must be at least 1, not {max_samples}")
     items: list[Item] = []
     seen = _Seen()
     path = local(path)
@@ -124,10 +124,10 @@ def read_questions(
         items += _items(_rows(portion, places, cluster, seen), seen)
     _report(path, seen, items, skip_bad)
     if cluster is None:
-        return Questions(items, seen.bad_lines, _fingerprint(items))
+        return Questions(items, _fingerprint(items), seen.bad_lines)
     if all(item.cluster is None for item in items):
         raise InputError(f"--cluster {cluster[:LONGEST_SHOWN]}: no question of {path} has anything in that field")
-    return Questions(items, seen.bad_lines, _fingerprint(items), _hashed([item.cluster for item in items]))
+    return Questions(items, _fingerprint(items), seen.bad_lines, _hashed([item.cluster for item in items]))
 
 
 def _report(path: str | os.PathLike[str], seen: _Seen, items: list[Item], skip_bad: bool) -> None:

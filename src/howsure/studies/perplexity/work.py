@@ -7,7 +7,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from howsure import wiring
 from howsure.errors import EvidenceError, InputError, UnusableText
 from howsure.measures import nats_to_bits
 from howsure.measures.logprobs import check_logprobs
@@ -22,6 +21,7 @@ from howsure.studies.perplexity.judge import document_rows, judge
 from howsure.studies.perplexity.sums import Sums, block_sums, together
 from howsure.studies.perplexity.table import write_table
 from howsure.studies.texts import Document, PathLike, Texts
+from howsure.types import Shown
 
 TOKENS_AT_ONCE = 32_768
 """What is run between two samples on the disk, roughly: the most that a crash can cost."""
@@ -59,8 +59,7 @@ class Result(NamedTuple):
     def failed(self) -> bool:
         return any(row["reason"] is not None for row in self.documents)
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 class Unit(NamedTuple):

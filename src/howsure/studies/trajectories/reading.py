@@ -106,7 +106,7 @@ class Reader(Job[Files, list[Reading]]):
             shorten(trajectory)
         return Reading(source, loaded, digest, words)
 
-    def given_up(self, piece: Files, why: str) -> list[Reading]:
+    def failed_piece(self, piece: Files, why: str) -> list[Reading]:
         """Of several files one was too much, and nobody knows which: each is tried in a process of its own."""
         if len(piece) > 1:
             return [reading for file in piece for reading in alone(self, (file,))]

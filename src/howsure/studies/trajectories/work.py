@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from howsure import wiring
 from howsure.errors import InputError
 from howsure.models.contract import ConversationCost, Failure, Model, Rolling
 from howsure.models.embedding import SentenceEmbedder
@@ -30,6 +29,7 @@ from howsure.studies.trajectories.sources import PathLike, find_sources
 from howsure.studies.trajectories.summary import summarise
 from howsure.studies.trajectories.table import write_tables
 from howsure.studies.trajectories.turns import Problem, Trajectory
+from howsure.types import Shown
 
 RESULTS = "results.json"
 TOKENS_AT_ONCE = 8192
@@ -127,8 +127,7 @@ class Result(NamedTuple):
     def failed(self) -> bool:
         return bool(self.summary["problems"])
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 def prepare(

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from howsure import wiring
 from howsure.errors import InputError
 from howsure.measures import trust_of_each
 from howsure.storage import is_address
@@ -24,6 +23,7 @@ from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
 from howsure.studies.trust.estimates import means, trust_summary
 from howsure.studies.trust.ratio import estimate
 from howsure.studies.trust.steps import Steps
+from howsure.types import Shown
 
 __all__ = ["Analysis", "StepLog", "analyse", "read_steps_csv"]
 
@@ -42,8 +42,7 @@ class Analysis(NamedTuple):
     summary: dict[str, Any]
     failed: bool
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 def analyse(paths: Sequence[PathLike], *, seed: int = 0) -> Analysis:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from howsure import wiring
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Capability, Model
 from howsure.runs import Engine, Identity, LocalEngine, NoProgress, Progress, Run, RunWriter, Sample
@@ -23,6 +22,7 @@ from howsure.studies.trust.playing import Chains, Player, Turn, check_apart, wha
 from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.table import StepTable
 from howsure.studies.trust.world import World, open_world
+from howsure.types import Shown
 
 VIEWS = ("image", "text", "both")
 ACTS = ("best", "sample")
@@ -99,8 +99,7 @@ class Result(NamedTuple):
     def failed(self) -> bool:
         return any(sample.failed for sample in self.samples)
 
-    def _repr_html_(self) -> str:
-        return str(wiring.ask("html", self))
+    _repr_html_ = Shown._repr_html_
 
 
 def prepare(

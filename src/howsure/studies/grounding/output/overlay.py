@@ -22,7 +22,7 @@ from howsure.storage import is_address, read_regular, shown
 from howsure.studies.grounding.judging.columns import kinds_of
 from howsure.studies.grounding.judging.knows import DISTANCES
 from howsure.studies.grounding.output.exports import safe_name
-from howsure.studies.pictures import name_of
+from howsure.runs.pictures import name_of
 
 if TYPE_CHECKING:
     from howsure.studies.grounding.output.drawing import Sheet

@@ -18,7 +18,7 @@ from howsure.models.images import Picture, inspect_picture
 from howsure.runs import Run
 from howsure.studies import pictures
 from howsure.studies.grounding import grounding
-from howsure.studies.pictures import PictureKeeper, kept_count, name_of, small_copy
+from howsure.runs.pictures import PictureKeeper, kept_count, name_of, small_copy
 from scripted import Writer
 from studies.grounding.screens import answer, flat, write_lines
 from studies.on_paper import OnPaper, write

@@ -1,0 +1,182 @@
+"""One declaration an option: a field with its type, its default, its help and its check.
+
+    @dataclass(frozen=True)
+    class McqOptions(RunOptions, ModelOptions):
+        data: Annotated[str, Opt("JSON lines: question, choices, answer_index.", argument=True)]
+        _: KW_ONLY
+        batch_size: Annotated[int | None, Opt("At most N questions together.", least=1)] = None
+
+From it follow the command's flag and its help (`howsure.cli.commands`), the keyword of the Python function with its
+type, the check, the run's identity, and the table in the docs. A field without an `Opt` is for Python alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from howsure.errors import InputError
+
+
+
+@dataclass(frozen=True)
+class Opt:
+    """What an option is to a person, and which values it takes."""
+
+    help: str
+    flags: tuple[str, ...] = ()
+    """As on the command line; without, the field's name. A switch that is on by default has its `--no-` too."""
+    argument: bool = False
+    """Whether it has a place of its own on the command line, without a flag."""
+    least: float | None = None
+    most: float | None = None
+    choices: Sequence[str] = ()
+    check: Callable[[Any], str | None] | None = None
+    """What is wrong with a value, said after the flag's name; None where nothing is. Not asked about None."""
+    path: Literal["local", "any", None] = None
+    """A path of this machine, or an address as well, such as s3://bucket/run."""
+    metavar: str | None = None
+    escapes: bool = False
+    """Whether the command line writes a line break as \\n."""
+    python: bool = True
+    """Whether it is a keyword in Python too; what only concerns the terminal is not."""
+    identity: Literal["always", "changed", "no"] = "changed"
+    """Whether run.json says it, so that another value is another run: always, or where it is not the default. An option
+    that is added later stays out of the runs from before."""
+
+
+class Options:
+    """Declared options, checked when they are made. Subclasses are frozen dataclasses."""
+
+    def __post_init__(self) -> None:
+        for option in declared(type(self)):
+            if option.about is not None:
+                _check(option.flag, getattr(self, option.name), option.about)
+
+    def with_(self, **changes: Any) -> Self:
+        """The same with some of them changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def for_identity(self) -> dict[str, Any]:
+        """What run.json says of them."""
+        kept = {}
+        for option in declared(type(self)):
+            value, how = getattr(self, option.name), "no" if option.about is None else option.about.identity
+            if how == "always" or (how == "changed" and value != option.default):
+                kept[option.name] = value
+        return kept
+
+    def part(self, kind: type[Options]) -> dict[str, Any]:
+        """Those that `kind` declares."""
+        return {name: getattr(self, name) for name in names_of(kind) if name in names_of(type(self))}
+
+
+class Declared(typing.NamedTuple):
+    """A field of an options class."""
+
+    name: str
+    type: Any
+    """Without None and without what only Python can give, such as an open model."""
+    default: Any
+    """`inspect.Parameter.empty` where it must be given."""
+    about: Opt | None
+    takes_none: bool
+    keyword_only: bool
+
+    @property
+    def flag(self) -> str:
+        """Its name as an error or a page writes it."""
+        if self.about is not None and self.about.flags:
+            return next(flag for flag in self.about.flags if flag.startswith("--")).partition("/")[0]
+        return f"--{self.name.replace('_', '-')}"
+
+
+@cache
+def declared(kind: type[Options]) -> tuple[Declared, ...]:
+    """The fields of an options class: its own before those that it shares with others."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    order = [name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})]
+    fields = sorted(dataclasses.fields(kind), key=lambda field: order.index(field.name))  # type: ignore[arg-type]
+    return tuple(_declared(field, hints[field.name]) for field in fields)
+
+
+def names_of(kind: type[Options]) -> tuple[str, ...]:
+    return tuple(option.name for option in declared(kind))
+
+
+def _declared(field: dataclasses.Field[Any], hint: Any) -> Declared:
+    about = None
+    if typing.get_origin(hint) is Annotated:
+        about = next((one for one in hint.__metadata__ if isinstance(one, Opt)), None)
+        hint = hint.__origin__
+    kinds = [hint]
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        kinds = list(typing.get_args(hint))
+    plain = [kind for kind in kinds if kind in (bool, int, float, str, Path)]
+    several = [kind for kind in kinds if typing.get_origin(kind) in (list, tuple, Sequence)]
+    chosen = list[str] if several else plain[0] if plain else hint
+    default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+    return Declared(field.name, chosen, default, about, type(None) in kinds, bool(field.kw_only))
+
+
+def signature_of(kind: type[Options], returns: Any = inspect.Signature.empty) -> inspect.Signature:
+    """The signature of the Python function: its own options first, the shared ones after them."""
+    hints = typing.get_type_hints(kind)
+    parameters = []
+    for option in declared(kind):
+        place = inspect.Parameter.KEYWORD_ONLY if option.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if option.about is None or option.about.python:
+            parameters.append(
+                inspect.Parameter(option.name, place, default=option.default, annotation=hints[option.name])
+            )
+    parameters.sort(key=lambda one: one.kind)
+    return inspect.Signature(parameters, return_annotation=returns)
+
+
+def table_of(kind: type[Options]) -> Iterator[tuple[str, str, str]]:
+    """Rows for the docs: the flag, the default, and what it is."""
+    for option in declared(kind):
+        if option.about is not None:
+            name = option.name.upper() if option.about.argument else option.flag
+            known = option.default not in (inspect.Parameter.empty, None, False)
+            yield name, str(option.default) if known else "", option.about.help
+
+
+# -- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _check(flag: str, value: Any, about: Opt) -> None:
+    if value is None:
+        return
+    if (about.least is not None or about.most is not None) and not _within(value, about.least, about.most):
+        raise InputError(f"{flag} must be {_range(about.least, about.most)}, not {value}")
+    if about.choices:
+        check_choice(flag, value, about.choices)
+    if about.check is not None and (problem := about.check(value)) is not None:
+        raise InputError(f"{flag} {problem}")
+
+
+def _within(value: Any, least: float | None, most: float | None) -> bool:
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        return False
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if most is None:
+        return "0 or more" if least == 0 else f"at least {least:g}"
+    return f"{least:g} to {most:g}" if least is not None else f"at most {most:g}"
+
+
+def check_choice(flag: str, given: str, known: Sequence[str]) -> None:
+    """Refuse a word that is not one of the known ones, and say which those are."""
+    if given not in known:
+        raise InputError(f"{flag} must be one of {', '.join(known)}, not {given!r}")

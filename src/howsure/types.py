@@ -1,0 +1,59 @@
+"""What flows, at its simplest: structs that are read by attribute in code and by name at the border."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+
+class Fields(msgspec.Struct):
+    """A struct that can be read like a dictionary too: `summary.accuracy` is `summary["accuracy"]`.
+
+    Code of howsure takes the attribute, which mypy checks; the other is for those who have it from JSON.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, _attributes(type(self))[name])
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def keys(self) -> tuple[str, ...]:
+        return self.__struct_encode_fields__
+
+    def values(self) -> list[Any]:
+        return [self[name] for name in self.keys()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        return [(name, self[name]) for name in self.keys()]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _attributes(type(self))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.__struct_encode_fields__)
+
+    def __len__(self) -> int:
+        return len(self.__struct_encode_fields__)
+
+
+Mapping.register(Fields)
+
+
+@cache
+def _attributes(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """By the name of a field in JSON, that of its attribute."""
+    return dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+
+
+class Shown:
+    """Something that a notebook shows as a table or a page."""
+
+    def _repr_html_(self) -> str:
+        # The one place where an object asks the room above for its looks: notebooks ask the object.
+        from howsure.report.notebook import html_of
+
+        return html_of(self)
