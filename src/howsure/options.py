@@ -67,12 +67,11 @@ class Options:
 
     def for_identity(self) -> dict[str, Any]:
         """What run.json says of them."""
-        kept = {}
-        for option in declared(type(self)):
-            value, how = getattr(self, option.name), "no" if option.about is None else option.about.identity
-            if how == "always" or (how == "changed" and value != option.default):
-                kept[option.name] = value
-        return kept
+        own = [(one, getattr(self, one.name)) for one in declared(type(self)) if one.about is not None]
+        kept = {one.name: value for one, value in own if one.about.identity == "always"}
+        return kept | {
+            one.name: value for one, value in own if one.about.identity == "changed" and value != one.default
+        }
 
     def part(self, kind: type[Options]) -> dict[str, Any]:
         """Those that `kind` declares."""

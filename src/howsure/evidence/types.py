@@ -172,7 +172,7 @@ class TokenLogprobs:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TokenLogprobs:
         """The inverse of `to_dict`."""
-        record = _decode(data, _TokenRecord, "token log-probabilities")
+        record = _decode(data, TokenRecord, "token log-probabilities")
         top = None
         if record.top is not None:
             top = TopAlternatives(
@@ -266,18 +266,18 @@ _Place = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """A larger one fits into no array."""
 
 
-class _TopRecord(msgspec.Struct):
+class TopRecord(msgspec.Struct):
     starts: list[_Place]
     tokens: list[str]
     logprobs: list[float]
     bytes: list[str | None] | None = None
 
 
-class _TokenRecord(msgspec.Struct):
+class TokenRecord(msgspec.Struct):
     tokens: list[str]
     logprobs: list[float]
     bytes: list[str | None] | None = None
-    top: _TopRecord | None = None
+    top: TopRecord | None = None
     entropies_nats: list[float] | None = None
     prefix_chars: int = 0
 

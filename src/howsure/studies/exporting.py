@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from howsure.errors import InputError
 from howsure.runs import Run, find_runs
-from howsure.runs.export import Exported, is_export, write_parquet
+from howsure.runs.export import Exported, Holds, is_export, write_parquet
 from howsure.runs.folder import MANIFEST, opened
 from howsure.storage import StoredFolder, address_of, checked, is_address, new_folder_for, open_regular, shown_path
 from howsure.storage.reading import open_stored
 from howsure.storage.scratch import split
 from howsure.storage.writing import below, is_there, put_back
-from howsure.studies.exported_columns import known_shape
+from howsure.studies import registry
 
 NAME = "samples.parquet"
 SUFFIX = ".parquet"
@@ -32,9 +32,15 @@ class Target(NamedTuple):
     def write(self, *, evidence: bool = True) -> Exported:
         runs = [run if isinstance(run, Run) else Run(run) for run in self.runs]
         studies = {run.manifest.identity.study for run in runs}
-        found = write_parquet(runs, self.path, known_shape(studies, evidence=evidence), evidence=evidence)
+        exported = write_parquet(runs, self.path, declared_by(studies), evidence=evidence)
         put_back(self.path)
-        return found
+        return exported
+
+
+def declared_by(studies: Iterable[str]) -> dict[str, Holds]:
+    """What the samples of these studies hold; nothing is known of a study that is not registered."""
+    known = [registry.study_named(name) for name in sorted(studies) if registry.is_known(name)]
+    return {study.name: Holds(study.record, study.evidence) for study in known}
 
 
 def export(

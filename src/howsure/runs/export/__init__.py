@@ -1,6 +1,5 @@
 """Runs as Parquet: one row a sample, columns with types, for DuckDB, Polars and whatever else reads tables."""
 
-from howsure.runs.export.parquet import COMMON_COLUMNS, Exported, is_export, write_parquet
-from howsure.runs.export.shapes import Free, Keyed, Shape, shape_of
+from howsure.runs.export.parquet import COMMON_COLUMNS, Exported, Holds, is_export, write_parquet
 
-__all__ = ["COMMON_COLUMNS", "Exported", "Free", "Keyed", "Shape", "is_export", "shape_of", "write_parquet"]
+__all__ = ["COMMON_COLUMNS", "Exported", "Holds", "is_export", "write_parquet"]

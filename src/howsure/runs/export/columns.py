@@ -1,4 +1,4 @@
-"""Shapes become Arrow types, and samples columns of them: the second of two passes.
+"""What a study declares becomes Arrow types, and samples columns of them.
 
 pyarrow turns lists of Python values into columns by itself, and quickly. What it cannot take as it is (JSON text, keys
 that are data) is mended before by a function that exists only for the places that need it.
@@ -6,95 +6,108 @@ that are data) is mended before by a function that exists only for the places th
 
 from __future__ import annotations
 
+import enum
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from howsure.runs.export.shapes import BOOL, DICT, FLOAT, INT, LIST, MOST_RESULTS, TEXT, Room, Shape
+import msgspec
+
 from howsure.runs.files import to_json
-
-MOST_COLUMNS = 2_000
-"""Columns of a file, those within lists and dictionaries counted one by one."""
-_FEWER_FIELDS = (MOST_RESULTS, 16, 4, 0)
-"""Where there would be more, fewer distinct keys make a dictionary's keys data."""
 
 Mend = Callable[[Any], Any]
 
+ANY_FORM, SEVERAL_KINDS = "values of any form", "values of several kinds"
 
-class Kind(NamedTuple):
-    """The Arrow type of a place and what makes a value fit it; `mend` is None where every value fits as it is.
 
-    `leaves` counts the columns that it takes on disk, `texts` names the places within that are JSON text, and why.
-    """
+@dataclass(frozen=True)
+class Kind:
+    """The Arrow type of a place and what makes a value fit it; `mend` is None where every value fits as it is."""
 
     type: Any
     mend: Mend | None = None
-    leaves: int = 1
     texts: tuple[tuple[str, str], ...] = ()
+    """The places within that are JSON text, and why."""
+    fields: Mapping[str, Kind] | None = None
+    """Of a struct, which lies flat: a column for each of its fields."""
 
 
-def kind_of(shape: Shape) -> Kind | None:
-    """The type of a whole sample, in no more columns than a file should have; None where nothing was ever seen."""
-    for most_fields in _FEWER_FIELDS:
-        found = _Typing(most_fields).dictionary(shape, "", flat=True)
-        if found is None or found.leaves <= MOST_COLUMNS:
-            break
-    return found
+def kind_of(hint: Any, place: str = "") -> Kind:
+    """The Arrow type of a declared type. None may stand everywhere, and dictionaries without declared names are data."""
+    import pyarrow as pa
+
+    hint = _without_none(hint)
+    if hint in (float, int | float):
+        return Kind(pa.float64())
+    if hint is bool or hint is int:
+        return Kind(pa.bool_() if hint is bool else pa.int64())
+    if hint is str or typing.get_origin(hint) is typing.Literal or _is(hint, enum.Enum):
+        return Kind(pa.string())
+    if _is(hint, msgspec.Struct):
+        hints = typing.get_type_hints(hint)
+        names = zip(hint.__struct_encode_fields__, hint.__struct_fields__, strict=True)
+        return struct_kind({name: kind_of(hints[field], joined(place, name)) for name, field in names})
+    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (list, tuple, Sequence):
+        items = kind_of(inside[0], f"{place}[]")
+        return Kind(pa.list_(items.type), _of_list(items.mend), items.texts)
+    if origin in (dict, Mapping) and inside[1] is not Any:
+        values = kind_of(inside[1], f"{place}{{}}")
+        return Kind(pa.map_(pa.string(), values.type), _of_map(values.mend), values.texts)
+    return text_kind(place, ANY_FORM)
 
 
-class _Typing:
-    """Types of shapes, where a dictionary has so many fields at most."""
+def struct_kind(named: Mapping[str, Kind]) -> Kind:
+    import pyarrow as pa
 
-    def __init__(self, most_fields: int) -> None:
-        import pyarrow
+    return Kind(
+        pa.struct([(name, kind.type) for name, kind in named.items()]),
+        _of_fields({name: kind.mend for name, kind in named.items() if kind.mend is not None}),
+        tuple(text for kind in named.values() for text in kind.texts),
+        named,
+    )
 
-        self.pa = pyarrow
-        self.most_fields = most_fields
 
-    def kind(self, shape: Shape, place: str, flat: bool = False) -> Kind | None:
-        """None where nothing but null was seen. `flat` is a place that gets columns of its own, not within a list."""
-        if shape.why_text is not None:
-            return self._text(place, shape.why_text)
-        if shape.bits & DICT:
-            return self.dictionary(shape, place, flat)
-        if shape.bits & LIST:
-            return self._list(shape, place)
-        plain = ((FLOAT, self.pa.float64), (INT, self.pa.int64), (BOOL, self.pa.bool_), (TEXT, self.pa.string))
-        return next((Kind(type_()) for bit, type_ in plain if shape.bits & bit), None)
+def text_kind(place: str, why: str) -> Kind:
+    import pyarrow as pa
 
-    def _text(self, place: str, why: str) -> Kind:
-        return Kind(self.pa.string(), _as_json, texts=((place, why),))
+    return Kind(pa.string(), _as_json, ((place, why),))
 
-    def _list(self, shape: Shape, place: str) -> Kind:
-        items = self.kind(shape.items, f"{place}[]") if shape.items is not None else None
-        if items is None:  # never an item but null
-            return Kind(self.pa.list_(self.pa.null()))
-        return items._replace(type=self.pa.list_(items.type), mend=_of_list(items.mend))
 
-    def dictionary(self, shape: Shape, place: str, flat: bool) -> Kind | None:
-        top = "." not in place and self.most_fields > 0  # the sample itself, its result, its evidence
-        if shape.values is not None or len(shape.fields) > (MOST_RESULTS if top or not place else self.most_fields):
-            return self._map(shape, place)
-        named = {name: self.kind(one, joined(place, name), flat) for name, one in shape.fields.items()}
-        fields = {name: kind for name, kind in named.items() if kind is not None}
-        if not fields:
-            return None if flat else self._text(place, "dictionaries without any value")
-        return Kind(
-            self.pa.struct([(name, kind.type) for name, kind in fields.items()]),
-            _of_fields({name: kind.mend for name, kind in fields.items() if kind.mend is not None}),
-            sum(kind.leaves for kind in fields.values()),
-            tuple(text for kind in fields.values() for text in kind.texts),
+def merged(one: Kind | None, other: Kind | None, place: str = "") -> Kind:
+    """A type that takes the values of both, for a file with the runs of several studies."""
+    import pyarrow as pa
+
+    if one is None or other is None or (one.type == other.type and bool(one.texts) == bool(other.texts)):
+        kind = one or other
+        assert kind is not None
+        return kind
+    if one.fields is not None and other.fields is not None:
+        names = list(dict.fromkeys([*one.fields, *other.fields]))
+        return struct_kind(
+            {name: merged(one.fields.get(name), other.fields.get(name), joined(place, name)) for name in names}
         )
+    if {one.type, other.type} == {pa.int64(), pa.float64()}:
+        return Kind(pa.float64())
+    return text_kind(place, SEVERAL_KINDS)
 
-    def _map(self, shape: Shape, place: str) -> Kind:
-        together = Shape(Room())
-        together.absorb(shape)
-        together.make_keyed()
-        values = self.kind(together.values or Shape(Room()), f"{place}{{}}")
-        if values is None:  # never a value but null
-            values = Kind(self.pa.string())
-        type_ = self.pa.map_(self.pa.string(), values.type)
-        return values._replace(type=type_, mend=_of_map(values.mend), leaves=values.leaves + 1)
+
+def _without_none(hint: Any) -> Any:
+    if typing.get_origin(hint) is typing.Annotated:
+        return _without_none(hint.__origin__)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        kinds = [one for one in typing.get_args(hint) if one not in (type(None), msgspec.UnsetType)]
+        if len(kinds) == 1:
+            return _without_none(kinds[0])
+        return float if set(kinds) == {int, float} else Any
+    return hint
+
+
+def _is(hint: Any, kind: type) -> bool:
+    return isinstance(hint, type) and issubclass(hint, kind)
 
 
 # -- mending ----------------------------------------------------------------------------------------------------------
@@ -147,7 +160,7 @@ def arrays(kind: Kind, values: Sequence[dict[str, Any]]) -> list[Any]:
 
 
 def fields(type_: Any, place: str = "") -> Iterable[tuple[str, Any]]:
-    """The columns of a type with their names: dictionaries with names for keys lie flat, all else is one column."""
+    """The columns of a type with their names: structs lie flat, all else is one column."""
     import pyarrow
 
     if not pyarrow.types.is_struct(type_):

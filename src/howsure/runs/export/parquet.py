@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from howsure.errors import MissingExtra
-from howsure.runs.export.columns import Kind, arrays, fields, kind_of
-from howsure.runs.export.shapes import Shape
+from howsure.errors import MissingExtra, RunDamaged
+from howsure.runs.export.columns import Kind, arrays, fields, kind_of, merged, struct_kind
 from howsure.runs.export.sources import AnySample, Source, about, values_of
 from howsure.runs.files import replacing, storage_errors, to_json
 from howsure.runs.folder import MANIFEST, SUMMARY, Run
@@ -30,6 +29,13 @@ JSON_TEXT = "howsure.json_text"
 """In the metadata of every file: which columns are JSON text, and why."""
 
 
+class Holds(NamedTuple):
+    """What a study declares that its samples hold."""
+
+    record: Any = dict[str, Any]
+    evidence: Any = dict[str, Any]
+
+
 class Exported(NamedTuple):
     """A file that was written: `texts` are the places that are JSON text, with the reason of each."""
 
@@ -41,21 +47,37 @@ class Exported(NamedTuple):
     texts: dict[str, str]
 
 
-def write_parquet(runs: Sequence[Run], path: Path, shape: Shape, *, evidence: bool = True) -> Exported:
+def write_parquet(
+    runs: Sequence[Run], path: Path, studies: Mapping[str, Holds], *, evidence: bool = True
+) -> Exported:
     """All samples of these runs in one file, which is there whole or as it was before.
 
-    `shape` is what is known about the samples beforehand; a column of it is there even if no sample fills it.
+    `studies` says what the samples of each hold: a column of it is there even if no sample fills it. Samples of a study
+    that is not known are JSON text.
     """
     _need_pyarrow()
     with contextlib.ExitStack() as stack:
-        sources = [stack.enter_context(Source(run, evidence=evidence)) for run in runs]
+        holds = [studies.get(run.manifest.identity.study, Holds()) for run in runs]
+        sources = [
+            stack.enter_context(Source(run, one.record, one.evidence if evidence else None))
+            for run, one in zip(runs, holds, strict=True)
+        ]
         for source in sources:
-            source.look(shape)
-        kind = kind_of(shape)
+            source.look()
+        kind = sample_kind(dict.fromkeys(holds), evidence=evidence)
         schema = schema_of(kind, [source.run for source in sources])
         rows = _write(path, schema, kind, sources)
     size = path.stat().st_size
-    return Exported(path, len(runs), rows, len(schema), size, dict(kind.texts) if kind else {})
+    return Exported(path, len(runs), rows, len(schema), size, dict(kind.texts))
+
+
+def sample_kind(holds: Iterable[Holds], *, evidence: bool = True) -> Kind:
+    """The columns of samples that hold these."""
+    whole: Kind | None = None
+    for one in holds:
+        parts = {"result": one.record, **({"evidence": one.evidence} if evidence else {})}
+        whole = merged(whole, struct_kind({name: kind_of(hint, name) for name, hint in parts.items()}))
+    return whole or struct_kind({})
 
 
 def is_export(file: Any) -> bool:
@@ -88,12 +110,12 @@ def common_fields() -> list[Any]:
     return [pa.field(name, others.get(name, pa.string())) for name in COMMON_COLUMNS]
 
 
-def schema_of(kind: Kind | None, runs: Sequence[Run] = ()) -> Any:
+def schema_of(kind: Kind, runs: Sequence[Run] = ()) -> Any:
     """The columns of a file, and in its metadata what the runs themselves say."""
     import pyarrow as pa
 
-    texts = dict(kind.texts) if kind else {}
-    own = [] if kind is None else [_field(name, type_, texts) for name, type_ in fields(kind.type)]
+    texts = dict(kind.texts)
+    own = [_field(name, type_, texts) for name, type_ in fields(kind.type)]
     return pa.schema([*common_fields(), *own], metadata=_metadata(runs, texts))
 
 
@@ -116,7 +138,7 @@ def _metadata(runs: Sequence[Run], texts: dict[str, str]) -> dict[str, bytes]:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _write(path: Path, schema: Any, kind: Kind | None, sources: Sequence[Source]) -> int:
+def _write(path: Path, schema: Any, kind: Kind, sources: Sequence[Source]) -> int:
     import pyarrow.parquet as pq
 
     rows = 0
@@ -129,7 +151,7 @@ def _write(path: Path, schema: Any, kind: Kind | None, sources: Sequence[Source]
     return rows
 
 
-def _groups(schema: Any, kind: Kind | None, sources: Sequence[Source]) -> Iterator[Any]:
+def _groups(schema: Any, kind: Kind, sources: Sequence[Source]) -> Iterator[Any]:
     import pyarrow as pa
 
     held: list[Any] = []
@@ -138,7 +160,10 @@ def _groups(schema: Any, kind: Kind | None, sources: Sequence[Source]) -> Iterat
         own = about(source.run)
         own_bytes = sum(len(one) for one in own.values() if isinstance(one, str))
         for piece in source.pieces(PIECE_BYTES, own_bytes):
-            held.append(pa.record_batch(_columns(schema, kind, own, piece), schema=schema))
+            try:
+                held.append(pa.record_batch(_columns(schema, kind, own, piece), schema=schema))
+            except (pa.ArrowException, OverflowError) as error:  # integers of more than 64 bits
+                raise RunDamaged(f"{source.path}: {source.first_that_fails(piece, kind)} ({error})") from error
             size, rows = size + held[-1].nbytes, rows + len(piece)
             if size >= GROUP_BYTES or rows >= GROUP_ROWS:
                 yield pa.Table.from_batches(held)
@@ -147,13 +172,13 @@ def _groups(schema: Any, kind: Kind | None, sources: Sequence[Source]) -> Iterat
         yield pa.Table.from_batches(held)
 
 
-def _columns(schema: Any, kind: Kind | None, own: dict[str, Any], piece: Sequence[AnySample]) -> list[Any]:
+def _columns(schema: Any, kind: Kind, own: dict[str, Any], piece: Sequence[AnySample]) -> list[Any]:
     import pyarrow as pa
 
     of_run = [pa.repeat(pa.scalar(own[name], schema.field(name).type), len(piece)) for name in RUN_COLUMNS]
     cells = zip(*map(_cells, piece), strict=True)
     of_samples = [pa.array(values, schema.field(name).type) for name, values in zip(SAMPLE_COLUMNS, cells, strict=True)]
-    return [*of_run, *of_samples, *([] if kind is None else arrays(kind, [values_of(sample) for sample in piece]))]
+    return [*of_run, *of_samples, *arrays(kind, [values_of(sample) for sample in piece])]
 
 
 def _cells(sample: AnySample) -> tuple[Any, ...]:

@@ -10,29 +10,34 @@ import datetime
 import hashlib
 from array import array
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from howsure.errors import RunDamaged
-from howsure.runs.export.shapes import INT64, Shape
+from howsure.evidence import Outcome
+from howsure.runs.export.columns import Kind, arrays
 from howsure.runs.files import to_json
 from howsure.runs.folder import SAMPLES, Run, open_samples
 from howsure.runs.reading import whole_lines
 from howsure.runs.records import LeanSample, Sample
 
 AnySample = Sample | LeanSample
+INT64 = range(-(2**63), 2**63)
 
 
 class Source:
     """One run that is exported; a context manager, since it holds a file open."""
 
-    def __init__(self, run: Run, *, evidence: bool = True) -> None:
+    def __init__(self, run: Run, record: Any, evidence: Any | None) -> None:
+        """`record` and `evidence` are what its study declares; without evidence, that is skipped."""
         self.run = run
         self.path = run.path / SAMPLES
         self._file = open_samples(run.path)
+        self._checker = _checker(record, evidence)
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-            Sample[dict[str, Any]] if evidence else LeanSample[dict[str, Any]]
+            LeanSample[dict[str, Any]] if evidence is None else Sample[dict[str, Any]]
         )
         self._indices, self._starts, self._sizes = array("q"), array("q"), array("q")
 
@@ -45,29 +50,33 @@ class Source:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def look(self, shape: Shape) -> None:
-        """The first pass: what is at which place of the samples, and where each of them lies in the file."""
+    def look(self) -> None:
+        """The first pass: whether every sample holds what its study declares, and where in the file each of them lies."""
         seen: set[str] = set()
         start = 0
         for number, line in enumerate(whole_lines(self._file, self.path), 1):
-            sample = self._read(line, number)
+            try:
+                sample = self._checker.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise RunDamaged(f"{self._at(number)}: {error}; delete that line to have its sample redone") from error
+            if sample.index not in INT64:
+                shown = f"{sample.index:.3g}" if abs(sample.index) < 10**300 else "of hundreds of digits"
+                raise RunDamaged(f"{self._at(number)}: index {shown} is not a place in any data; delete that line")
             if sample.id in seen:
                 raise RunDamaged(f"{self._at(number)}: sample {sample.id!r} is there twice; delete one of the two")
             seen.add(sample.id)
-            shape.see(values_of(sample))
             for kept, value in ((self._indices, sample.index), (self._starts, start), (self._sizes, len(line))):
                 kept.append(value)
             start += len(line)
 
-    def _read(self, line: bytes, number: int) -> AnySample:
-        try:
-            sample: AnySample = self._decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise RunDamaged(f"{self._at(number)}: {error}; delete that line to have its sample redone") from error
-        if sample.index not in INT64:
-            shown = f"{sample.index:.3g}" if abs(sample.index) < 10**300 else "of hundreds of digits"
-            raise RunDamaged(f"{self._at(number)}: index {shown} is no place in any data; delete that line")
-        return sample
+    def first_that_fails(self, piece: list[AnySample], kind: Kind) -> str:
+        """Which of some samples no column can take."""
+        for sample in piece:
+            try:
+                arrays(kind, [values_of(sample)])
+            except Exception:  # noqa: BLE001  whatever pyarrow says of it
+                return f"sample {sample.id!r} holds what no column can; delete its line to have it redone"
+        return "some samples hold together what no column can"
 
     def _at(self, number: int) -> str:
         return f"{self.path}, line {number}"
@@ -85,6 +94,14 @@ class Source:
                 piece, size = [], 0
         if piece:
             yield piece
+
+
+@cache
+def _checker(record: Any, evidence: Any | None) -> msgspec.json.Decoder[Any]:
+    parts = [("result", record)] + ([] if evidence is None else [("evidence", evidence)])
+    fields = [("id", str), ("index", int), *((name, kind | None, None) for name, kind in parts)]
+    more = [("outcome", Outcome | None, None), ("reason", str | None, None), ("detail", str | None, None)]
+    return msgspec.json.Decoder(msgspec.defstruct("Line", [*fields, *more]))
 
 
 def values_of(sample: AnySample) -> dict[str, Any]:

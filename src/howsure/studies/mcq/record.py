@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from howsure.evidence.types import TokenRecord
 from howsure.types import Fields
 
 
@@ -35,3 +36,8 @@ class McqRecord(Fields, kw_only=True):
     byte_counts: list[int] | None = None
     straddled: bool | None = None
     """Whether a token lies across the end of the prompt, and all was scored from it on."""
+
+
+class McqEvidence(Fields):
+    choices: list[TokenRecord]
+    """The tokens of each choice with their log-probabilities."""

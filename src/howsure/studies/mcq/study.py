@@ -20,7 +20,7 @@ from howsure.storage.writing import check_writable
 from howsure.studies.mcq.comparison import McqComparison, compare, comparison_document, deliver
 from howsure.studies.mcq.data import Item, Questions, read_questions
 from howsure.studies.mcq.judge import McqSummary, judge
-from howsure.studies.mcq.record import McqRecord
+from howsure.studies.mcq.record import McqEvidence, McqRecord
 from howsure.studies.study import Study, batch_of
 
 DEFAULT_PROMPT = "{question}\nAnswer:"
@@ -132,7 +132,7 @@ class McqStudy(Study[McqOptions, Item, McqRecord]):
     """
 
     name, options, record, summary = "mcq", McqOptions, McqRecord, McqSummary
-    looks_ahead = True
+    evidence, looks_ahead = McqEvidence, True
 
     def read(self, options: McqOptions, engine: Engine) -> Questions:
         if options.output_json is not None:
