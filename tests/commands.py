@@ -24,7 +24,7 @@ PRELOADED = (
     "howsure.report.pages.report",
     "howsure.report.tables",
     "howsure.studies.grounding.work",
-    "howsure.studies.mcq.work",
+    "howsure.studies.mcq",
     "howsure.studies.perplexity.work",
     "howsure.studies.trust.work",
     "minigrid",

@@ -13,9 +13,11 @@ import howsure
 from howsure.errors import InputError, RunMismatch
 from howsure.models.contract import ScoreItem
 from howsure.runs import Sample
-from howsure.studies.mcq.ask import to_sample
+from howsure.studies.mcq import McqOptions
 from howsure.studies.mcq.data import Item, read_questions
 from howsure.studies.mcq.judge import judge
+from howsure.studies.mcq.record import McqRecord
+from howsure.studies.mcq.study import score_item, to_sample
 from studies.on_paper import OnPaper, write
 
 GOOD = {"question": "the sky is", "choices": ["blue", "the dog"], "answer_index": 0}
@@ -128,7 +130,7 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     assert first.result["confidence"] == pytest.approx(1 / (1 + np.exp(-2.0)))
     assert second.result["correct"] is False
     assert (failed.reason, failed.outcome) == ("too_long", None)
-    assert "correct" not in failed.result
+    assert failed.result["correct"] is None
 
 
 def test_a_tie_and_a_zero_are_said(tmp_path: Path) -> None:
@@ -167,7 +169,7 @@ def test_the_summary_does_not_depend_on_the_order_of_samples(
 
 
 def test_nothing_scored_gives_no_figures() -> None:
-    failed = [Sample("a", 0, {"choices": ["x", "y"], "answer_index": 0}, reason="too_long", detail="")]
+    failed = [Sample("a", 0, McqRecord(question="?", choices=["x", "y"], answer_index=0), reason="too_long", detail="")]
     summary = judge(failed)
     assert summary["accuracy_of_scored"] is None
     assert summary["avg_margin"] is None
@@ -245,7 +247,7 @@ def test_a_token_across_the_end_of_the_prompt_is_said(tmp_path: Path, tiny_folde
 def test_the_evidence_of_a_run_is_on_the_disk_and_not_in_memory(tmp_path: Path, tiny_folder: Path) -> None:
     result = howsure.mcq(write(tmp_path / "q.jsonl", GOOD), f"hf:{tiny_folder}", out=tmp_path / "run")
     assert [sample.evidence for sample in result.samples] == [{}]
-    (whole,) = result.run.records()
+    (whole,) = result.run.records(record=McqRecord)
     sums = [sum(choice["logprobs"]) for choice in whole.evidence["choices"]]
     assert sums == pytest.approx(whole.result["log_likelihoods"])
     assert whole.without_evidence() == result.samples[0]
@@ -259,7 +261,5 @@ def test_too_long_a_question_fails_alone(tmp_path: Path, tiny_folder: Path) -> N
 
 
 def test_score_items_are_question_then_choice() -> None:
-    from howsure.studies.mcq.ask import asking, score_item
-
-    item = score_item(Item("x", "What?", ("this", "that"), 0, None), asking())
+    item = score_item(Item("x", "What?", ("this", "that"), 0, None), McqOptions("questions.jsonl"))
     assert item == ScoreItem("What?\nAnswer:", (" this", " that"))

@@ -11,9 +11,10 @@ import howsure
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Message
-from howsure.studies.mcq import prepare
-from howsure.studies.mcq.ask import asking, score_item, to_sample, unconditional_items
+from howsure.runs.run import prepared
+from howsure.studies.mcq import MCQ, McqOptions
 from howsure.studies.mcq.data import Item
+from howsure.studies.mcq.study import score_item, to_sample, unconditional_items
 from studies.on_paper import OnPaper, write
 
 ITEM = Item("x", "What?", ("this", "that"), 0, None)
@@ -33,16 +34,18 @@ ITEM = Item("x", "What?", ("this", "that"), 0, None)
 def test_a_choice_follows_after_one_space_unless_white_space_is_there(
     prompt: str | None, prefix: str, first: str
 ) -> None:
-    item = score_item(ITEM, asking(prompt))
+    options = McqOptions("questions.jsonl", prompt=prompt)
+    item = score_item(ITEM, options)
     assert (item.prefix, item.continuations[0]) == (prefix, first)
-    assert unconditional_items([ITEM], asking(prompt))[0].continuations[0] == first, "alone as after the question"
+    assert unconditional_items([ITEM], options)[0].continuations[0] == first, "alone as after the question"
 
 
 def test_in_a_chat_the_choice_begins_the_answer() -> None:
-    item = score_item(ITEM, asking(chat=True))
+    options = McqOptions("questions.jsonl", chat=True)
+    item = score_item(ITEM, options)
     assert item.prefix == (Message("user", "What?"),)
     assert item.continuations == ("this", "that")
-    assert score_item(ITEM, asking("{question} Be brief.", chat=True)).prefix == (Message("user", "What? Be brief."),)
+    assert score_item(ITEM, options.with_(prompt="{question} Be brief.")).prefix == (Message("user", "What? Be brief."),)
 
 
 def test_chat_needs_a_template(tmp_path: Path, tiny_folder: Path) -> None:
@@ -145,7 +148,8 @@ def test_a_dry_run_counts_the_choices_by_themselves(tmp_path: Path, tiny_folder:
     path = write(tmp_path / "q.jsonl", *rows)
     for options in ({"pmi": True}, {"pmi": False}, {"pmi": True, "batch_size": 2}):
         model = howsure.load(f"hf:{tiny_folder}", token_budget=40)
-        counts = prepare(path, model, **options).cost()
+        with prepared(MCQ, McqOptions(path, model, **options)) as ready:
+            counts = ready.cost()
         before = (model.counters.calls, model.counters.tokens_run)
         howsure.mcq(path, model, out=tmp_path / str(options), **options)
         ran = (model.counters.calls - before[0], model.counters.tokens_run - before[1])
@@ -177,7 +181,7 @@ def test_a_model_opened_by_its_name_is_given_back_and_a_users_own_is_not(
     model = OnPaper({" yes": -1.0, " no": -3.0})
     howsure.mcq(path, model, out=tmp_path / "a")
     assert not model.closed
-    monkeypatch.setattr("howsure.studies.pairs.load", lambda name, **options: model)
+    monkeypatch.setattr("howsure.studies.study.load", lambda name, **options: model)
     howsure.mcq(path, "by-name", out=tmp_path / "b")
     assert model.closed
 
@@ -186,5 +190,5 @@ def test_an_option_that_would_change_nothing_is_refused(tmp_path: Path, tiny_fol
     path = write(tmp_path / "q.jsonl", {"question": "a?", "choices": ["yes", "no"], "answer_index": 0})
     with pytest.raises(InputError, match="'token_budget' is for a model that is opened by its name"):
         howsure.mcq(path, OnPaper({}), out=tmp_path / "run", token_budget=9)
-    with pytest.raises(InputError, match="unknown model option 'promt'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'promt'"):
         howsure.mcq(path, f"hf:{tiny_folder}", out=tmp_path / "run", promt="{question}")

@@ -17,6 +17,7 @@ from howsure.runs import Run
 from howsure.studies.mcq.columns import units
 from howsure.studies.mcq.data import LONGEST_LABEL, read_questions
 from howsure.studies.mcq.judge import judge
+from howsure.studies.mcq.record import McqRecord
 from studies.on_paper import OnPaper, write
 
 
@@ -36,6 +37,10 @@ def model(right: list[bool], name: str) -> OnPaper:
         lead = (1.0 + i / 10) * (1 if is_right else -1)
         table |= {f" a{i}": -3.0 + min(lead, 0.0), f" b{i}": -3.0 - max(lead, 0.0)}
     return OnPaper(table, name=name)
+
+
+def record(question: str, **labels: Any) -> McqRecord:
+    return McqRecord(question=question, choices=["a", "b"], answer_index=0, **labels)
 
 
 PASSAGES = [f"p{i // 4}" for i in range(40)]
@@ -94,7 +99,7 @@ def test_a_run_is_judged_by_its_samples_alone(tmp_path: Path, data: Path) -> Non
     assert [sample.result["cluster"] for sample in run.records()] == PASSAGES
     accuracy = result.summary["headline"][0]
     assert "over 10 clusters" in accuracy["method"]
-    assert judge(list(run.records())) == result.summary
+    assert judge(run.records(record=McqRecord)) == result.summary
     plain = howsure.mcq(data, model(RIGHT, "m"), out=tmp_path / "plain").summary["headline"][0]
     assert accuracy["value"] == plain["value"]
     assert accuracy["high"] - accuracy["low"] > 1.5 * (plain["high"] - plain["low"])
@@ -105,7 +110,7 @@ def test_a_run_without_the_option_is_what_it_was(tmp_path: Path, data: Path) -> 
     identity = json.loads((tmp_path / "run" / "run.json").read_text())["identity"]
     assert "cluster" not in identity["options"]
     assert set(identity["data"]) == {"fingerprint", "skipped"}
-    assert '"cluster"' not in (tmp_path / "run" / "samples.jsonl").read_text()
+    assert {sample.result["cluster"] for sample in Run(tmp_path / "run").records()} == {None}
 
 
 def test_other_clusters_are_another_run(tmp_path: Path, data: Path) -> None:
@@ -136,26 +141,21 @@ def test_units_are_what_is_connected() -> None:
         drawn = rng.integers(0, 12, (3, 15))
         names = ("image_sha256", "cluster", "cluster")
         rows = [
-            [
-                {"choices": [f"{i}"]}
-                | {name: f"{value}" for name, value in ((names[k], drawn[k, i]) for k in kinds) if value < 8}
-                for i in range(15)
-            ]
+            [{names[k]: f"{drawn[k, i]}" for k in kinds if drawn[k, i] < 8} for i in range(15)]
             for kinds in ((0, 1), (0, 2))
         ]
-        told = [[{name: value for name, value in row.items() if name != "choices"} for row in a] for a in rows]
-        near = [[any(a[i].items() & a[j].items() for a in told) for j in range(15)] for i in range(15)]
+        near = [[any(a[i].items() & a[j].items() for a in rows) for j in range(15)] for i in range(15)]
         reach = np.linalg.matrix_power(np.array(near, dtype=float) + np.eye(15), 15) > 0
-        found = units(*rows)
+        found = units(*([record(f"{i}", **labels) for i, labels in enumerate(side)] for side in rows))
         assert ((found[:, None] == found[None, :]) == reach).all()
-    assert units([{"choices": [f"{i}"]} for i in range(3)]).tolist() == [0, 1, 2]
+    assert units([record(f"{i}") for i in range(3)]).tolist() == [0, 1, 2]
 
 
 def test_a_question_that_is_there_again_is_no_new_one() -> None:
     """The same words, choices and image have the same answer: ten questions twenty times are ten."""
-    rows = [{"question": f"what is {i % 3}?", "choices": ["a", "b"]} for i in range(9)]
+    rows = [record(f"what is {i % 3}?") for i in range(9)]
     assert units(rows).tolist() == [0, 1, 2] * 3
-    rows[0]["image_sha256"] = "ab"
+    rows[0].image_sha256 = "ab"
     assert units(rows).tolist() == [0, 1, 2, 3, 1, 2, 3, 1, 2], "another image, another question"
 
 

@@ -8,13 +8,15 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import howsure
 from howsure.errors import InputError
-from howsure.studies.mcq import Pair
+from howsure.runs.run import Pair
 from howsure.studies.mcq.comparison import signed_margin_nats
+from howsure.studies.mcq.record import McqRecord
 from studies.on_paper import OnPaper, write
 
 ROWS = [
@@ -76,11 +78,19 @@ def test_flips_are_sorted_by_how_far_the_right_answer_moved(runs: tuple[Path, Pa
 
 
 def test_a_signed_margin_is_that_of_the_right_answer() -> None:
-    assert signed_margin_nats({"log_likelihoods": [-5.0, -2.0, -1.0], "answer_index": 0}) == -4.0
-    assert signed_margin_nats({"log_likelihoods": [-5.0, -2.0, -1.0], "answer_index": 2}) == 1.0
+    def margin(answer_index: int, *log_likelihoods: float) -> float | None:
+        choices = [f"{i}" for i in range(len(log_likelihoods))]
+        values = list(log_likelihoods) or None
+        return signed_margin_nats(
+            McqRecord(question="?", choices=choices, answer_index=answer_index, log_likelihoods=values)
+        )
+
+    assert margin(0, -5.0, -2.0, -1.0) == -4.0
+    assert margin(2, -5.0, -2.0, -1.0) == 1.0
     lowest = -1.7976931348623157e308
-    assert signed_margin_nats({"log_likelihoods": [lowest, -2.0], "answer_index": 0}) is None
-    assert signed_margin_nats({"log_likelihoods": [-2.0, lowest], "answer_index": 0}) is None
+    assert margin(0, lowest, -2.0) is None
+    assert margin(0, -2.0, lowest) is None
+    assert margin(0) is None
 
 
 def test_a_flip_from_probability_zero_moved_farthest(tmp_path: Path) -> None:
@@ -194,7 +204,7 @@ def test_two_models_in_one_call(tmp_path: Path, data: Path, runs: tuple[Path, Pa
     pair = howsure.mcq(data, BEFORE, model_b=AFTER, out=tmp_path / "both", output_json=target)
     assert isinstance(pair, Pair)
     assert pair.comparison["difference"] == howsure.compare(*runs)["difference"]
-    assert json.loads((tmp_path / "both" / "comparison.json").read_text()) == pair.comparison
+    assert json.loads((tmp_path / "both" / "comparison.json").read_text()) == msgspec.to_builtins(pair.comparison)
     assert (pair.a.run.path, pair.b.run.path) == (tmp_path / "both" / "a", tmp_path / "both" / "b")
     found = json.loads(target.read_text())
     assert set(found) == {"a", "b", "difference", "notes"}
@@ -227,7 +237,7 @@ def test_the_first_model_is_gone_before_the_second_is_asked(
         alive[name] = weakref.ref(opened)
         return opened
 
-    monkeypatch.setattr("howsure.studies.pairs.load", load)
+    monkeypatch.setattr("howsure.studies.study.load", load)
     gc.disable()
     try:
         howsure.mcq(data, "before", model_b="after", out=tmp_path / "both")

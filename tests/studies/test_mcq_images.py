@@ -12,6 +12,8 @@ import pytest
 import howsure
 from howsure.errors import InputError, MissingCapability
 from howsure.models import images
+from howsure.runs.run import prepared
+from howsure.studies.mcq import MCQ, McqOptions
 from howsure.studies.mcq.data import read_questions
 from studies.on_paper import OnPaper, write
 
@@ -177,15 +179,14 @@ def test_the_image_goes_to_the_model_with_the_question_and_not_with_the_choice_a
     with_image, without = (sample.result for sample in result.samples)
     assert with_image["image_path"] == str(tmp_path / "x.png")
     assert len(with_image["image_sha256"]) == 64
-    assert "image_path" not in without
+    assert without["image_path"] is None
 
 
 def test_a_dry_run_counts_images(tmp_path: Path) -> None:
-    from howsure.studies.mcq import prepare
-
     png(tmp_path / "x.png")
     path = write(tmp_path / "q.jsonl", GOOD | {"image_path": "x.png"}, GOOD)
-    assert prepare(path, OnPaper(TABLE, images=True)).cost()["images"] == 1
+    with prepared(MCQ, McqOptions(path, OnPaper(TABLE, images=True))) as ready:
+        assert ready.cost()["images"] == 1
 
 
 def test_a_real_image_text_model_from_file_to_summary(tmp_path: Path) -> None:
@@ -203,19 +204,19 @@ def test_a_real_image_text_model_from_file_to_summary(tmp_path: Path) -> None:
     here, there = (found.samples[0].result["log_likelihoods"] for found in (result, same))
     assert here != pytest.approx(there, abs=1e-3), "another image, another answer"
     (tmp_path / "2.png").rename(tmp_path / "away.png")
-    prepared = howsure.mcq(path, model, out=tmp_path / "less", skip_bad=True)
-    assert prepared.summary["coverage"]["text"] == "scored 3 of 4; 1 missing: 1 bad line"
+    less = howsure.mcq(path, model, out=tmp_path / "less", skip_bad=True)
+    assert less.summary["coverage"]["text"] == "scored 3 of 4; 1 missing: 1 bad line"
 
 
 def test_an_image_that_is_lost_during_the_run_fails_alone(tmp_path: Path) -> None:
-    from howsure.studies.mcq import carry_out, prepare
     from tiny_vision import build_vision, picture
 
     for i in range(2):
         picture(tmp_path / f"{i}.png", 40, 56, seed=i)
     path = write(tmp_path / "q.jsonl", *[GOOD | {"image_path": f"{i}.png"} for i in range(2)])
-    prepared = prepare(path, f"hf:{build_vision('qwen3_vl', tmp_path / 'model')}")
-    (tmp_path / "1.png").unlink()
-    result = carry_out(prepared, path, out=tmp_path / "run")
+    options = McqOptions(path, f"hf:{build_vision('qwen3_vl', tmp_path / 'model')}", out=tmp_path / "run")
+    with prepared(MCQ, options) as ready:
+        (tmp_path / "1.png").unlink()
+        result = ready.run()
     assert [sample.reason for sample in result.samples] == [None, "unreadable_image"]
     assert result.summary["total_count"] == 2
