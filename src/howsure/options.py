@@ -26,7 +26,6 @@ from typing import Annotated, Any, Literal, Self
 from howsure.errors import InputError
 
 
-
 @dataclass(frozen=True)
 class Opt:
     """What an option is to a person, and which values it takes."""
@@ -67,11 +66,14 @@ class Options:
 
     def for_identity(self) -> dict[str, Any]:
         """What run.json says of them."""
-        own = [(one, getattr(self, one.name)) for one in declared(type(self)) if one.about is not None]
-        kept = {one.name: value for one, value in own if one.about.identity == "always"}
-        return kept | {
-            one.name: value for one, value in own if one.about.identity == "changed" and value != one.default
-        }
+        always, changed = {}, {}
+        for option in declared(type(self)):
+            value, how = getattr(self, option.name), "no" if option.about is None else option.about.identity
+            if how == "always":
+                always[option.name] = value
+            elif how == "changed" and value != option.default:
+                changed[option.name] = value
+        return always | changed
 
     def part(self, kind: type[Options]) -> dict[str, Any]:
         """Those that `kind` declares."""
@@ -98,12 +100,17 @@ class Declared(typing.NamedTuple):
         return f"--{self.name.replace('_', '-')}"
 
 
-@cache
 def declared(kind: type[Options]) -> tuple[Declared, ...]:
     """The fields of an options class: its own before those that it shares with others."""
+    fields: tuple[Declared, ...] = _fields_of(kind)  # type: ignore[arg-type]  # mypy: a class with fields has no hash
+    return fields
+
+
+@cache
+def _fields_of(kind: Any) -> tuple[Declared, ...]:
     hints = typing.get_type_hints(kind, include_extras=True)
     order = [name for base in kind.__mro__ for name in vars(base).get("__annotations__", {})]
-    fields = sorted(dataclasses.fields(kind), key=lambda field: order.index(field.name))  # type: ignore[arg-type]
+    fields = sorted(dataclasses.fields(kind), key=lambda field: order.index(field.name))
     return tuple(_declared(field, hints[field.name]) for field in fields)
 
 

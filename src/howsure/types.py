@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -19,16 +19,13 @@ class Fields(msgspec.Struct):
         return getattr(self, _attributes(type(self))[name])
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
     def keys(self) -> tuple[str, ...]:
         return self.__struct_encode_fields__
-
-    def values(self) -> list[Any]:
-        return [self[name] for name in self.keys()]
-
-    def items(self) -> list[tuple[str, Any]]:
-        return [(name, self[name]) for name in self.keys()]
 
     def __contains__(self, name: object) -> bool:
         return name in _attributes(type(self))
@@ -40,20 +37,21 @@ class Fields(msgspec.Struct):
         return len(self.__struct_encode_fields__)
 
 
-Mapping.register(Fields)
-
-
 @cache
 def _attributes(kind: type[msgspec.Struct]) -> dict[str, str]:
     """By the name of a field in JSON, that of its attribute."""
     return dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
 
 
+def html_of(thing: Any) -> str:
+    """How a notebook shows something. Notebooks ask the object, so that here an object asks the room above."""
+    from howsure.report import notebook
+
+    return notebook.html_of(thing)
+
+
 class Shown:
     """Something that a notebook shows as a table or a page."""
 
     def _repr_html_(self) -> str:
-        # The one place where an object asks the room above for its looks: notebooks ask the object.
-        from howsure.report.notebook import html_of
-
         return html_of(self)

@@ -10,6 +10,10 @@ import typer
 
 from howsure.cli import common
 
+_ORDER = ("trust", "trajectories", "perplexity", "grounding", "mcq")
+_CALLS = ("model_calls", "model_calls_at_most", "conversations_to_read")
+_TOKENS = ("tokens", "tokens_at_most", "tokens_run", "new_tokens_at_most")
+
 
 @common.command
 def demo(
@@ -29,22 +33,27 @@ def demo(
     from howsure.report.console import output, remarks
     from howsure.report.progress import progress_for
     from howsure.report.tables import print_demo
-    from howsure.studies.demo import JOBS
+    from howsure.runs.run import new_run_folder
+    from howsure.studies.demo import demo_data, run_theorem
 
     opened = load(model, lazy=True, announce=common.announcer(quiet))
-    jobs = _jobs(JOBS, opened)
-    if dry_run:
-        calls, tokens = sum(job.model_calls for job in jobs), sum(job.tokens for job in jobs)
-        return common.print_plan({"studies": len(jobs), "model_calls": calls, "tokens": tokens}, as_json)
-    folder = out or common.new_run_folder("demo")
-    rows, failed = [], False
-    for job in jobs:
+    with demo_data() as data:
+        jobs = _jobs(opened, data)
+        if dry_run:
+            costs = [job.cost for job in jobs]
+            calls, tokens = (sum(_first(cost, names) for cost in costs) for names in (_CALLS, _TOKENS))
+            return common.print_plan({"studies": len(jobs) + 1, "model_calls": calls, "tokens": tokens}, as_json)
+        folder = out or new_run_folder("demo")
+        rows, failed = [], False
+        for job in jobs:
+            began = time.monotonic()
+            done = job.run(folder / job.study, progress_for(remarks(), quiet))
+            rows.append((done.summary, time.monotonic() - began))
+            failed = failed or done.failed
         began = time.monotonic()
-        done = job.run(folder / job.study, progress_for(remarks(), quiet))
-        if done.to_draw is not None:
-            _draw(done.to_draw, folder / job.study / "theorem.svg")
+        done, theorem = run_theorem(folder / "theorem")
+        _draw(theorem, folder / "theorem" / "theorem.svg")
         rows.append((done.summary, time.monotonic() - began))
-        failed = failed or done.failed
     if as_json:
         common.print_json({"folder": str(folder), "studies": [summary for summary, _ in rows]})
     else:
@@ -52,24 +61,29 @@ def demo(
     return common.SOME_FAILED if failed else common.DONE
 
 
-def _jobs(prepares: Any, model: Any) -> list[Any]:
+def _first(cost: dict[str, int], names: tuple[str, ...]) -> int:
+    return next((cost[name] for name in names if name in cost), 0)
+
+
+def _jobs(model: Any, data: Path) -> list[Any]:
     """Every study that can be run with what is installed; the others are told."""
     from howsure.errors import MissingExtra
+    from howsure.studies.demo import job_of
 
     jobs = []
-    for prepare in prepares:
+    for name in _ORDER:
         try:
-            jobs.append(prepare(model))
+            jobs.append(job_of(name, model, data))
         except MissingExtra as error:
             common.say(f"left out: {error}")
-    return jobs
+    return [job for job in jobs if job is not None]
 
 
-def _draw(found: Any, path: Path) -> None:
+def _draw(theorem: Any, path: Path) -> None:
     from howsure.errors import MissingExtra
     from howsure.report.plots import plot_theorem
 
     try:
-        plot_theorem(found, path)
+        plot_theorem(theorem, path)
     except MissingExtra as error:
         common.say(str(error))

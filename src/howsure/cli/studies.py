@@ -75,7 +75,7 @@ def study_command(name: str) -> Any:
     return typer.main.get_command(single)
 
 
-def run(study: Study, shown: Shown, given: dict[str, Any]) -> int:
+def run(study: Study[Any], shown: Shown, given: dict[str, Any]) -> int:
     """One Python call, and one printing."""
     from howsure.report.console import output, remarks
     from howsure.report.progress import progress_for
@@ -86,7 +86,7 @@ def run(study: Study, shown: Shown, given: dict[str, Any]) -> int:
     quiet = view.quiet or bool(hooks)
     known = names_of(study.options)
     more = {"announce": common.announcer(view.quiet)} if "announce" in known else {}
-    options = study.options(**given, **hooks, **more, progress=progress_for(remarks(), quiet))
+    options: Any = study.options(**given | hooks | more | {"progress": progress_for(remarks(), quiet)})
     with prepared(study, options) as ready:
         if view.dry_run:
             return common.print_plan(ready.cost(), view.as_json)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from howsure.errors import EvidenceError
 from howsure.measures.logprobs import POSITIVE_TOLERANCE_NATS, ZERO_PROBABILITY_LOGPROB, check_logprobs
-from howsure.types import Shown
+from howsure.types import html_of
 
 Array = NDArray[np.float64]
 
@@ -167,7 +167,8 @@ class TokenLogprobs:
             out["prefix_chars"] = self.prefix_chars
         return out
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TokenLogprobs:
@@ -254,7 +255,8 @@ class Distribution:
             "other": self.other,
         }
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Distribution:

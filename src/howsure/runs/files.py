@@ -52,7 +52,8 @@ def to_json(value: Any, *, indent: int | None = None) -> bytes:
     Half a character (a lone surrogate, as in names that are no text) becomes U+FFFD: few readers of JSON take it.
     """
     separators = (",", ":") if indent is None else None
-    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    plain = msgspec.to_builtins(value)
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:

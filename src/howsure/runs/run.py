@@ -14,14 +14,18 @@ from __future__ import annotations
 import contextlib
 import datetime
 import gc
+import importlib
+import inspect
 import itertools
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Self
 
 from typing_extensions import TypeVar
@@ -40,7 +44,7 @@ from howsure.runs.records import Identity, Sample
 from howsure.runs.writer import RunWriter, write_report
 from howsure.storage import checked, shown_path
 from howsure.storage.writing import below, is_there, writable_folder
-from howsure.types import Shown
+from howsure.types import html_of
 
 if TYPE_CHECKING:
     from howsure.studies.study import Session, Study
@@ -68,9 +72,7 @@ class RunOptions(EngineOptions):
         """Without what is for this process alone: open models and engines, and whom to tell."""
         here = {one.name: one.default for one in declared(type(self)) if one.about is None}
         models = {
-            one.name: value.name
-            for one in declared(type(self))
-            if isinstance(value := getattr(self, one.name), Model)
+            one.name: value.name for one in declared(type(self)) if isinstance(value := getattr(self, one.name), Model)
         }
         return self.with_(**here, **models, engine="local")
 
@@ -151,7 +153,8 @@ class Result(NamedTuple):
     def failed(self) -> bool:
         return any(sample.failed for sample in self.samples)
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 class Pair(NamedTuple):
@@ -165,7 +168,8 @@ class Pair(NamedTuple):
     def failed(self) -> bool:
         return bool(self.a.failed or self.b.failed)
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 class Opened(NamedTuple):
@@ -178,23 +182,29 @@ class Opened(NamedTuple):
 # -- the loop -------------------------------------------------------------------------------------------------------
 
 
-def run(study: Study, options: RunOptions) -> Any:
+def run(study: Study[Any], options: RunOptions) -> Any:
     """Carry a study out: a `Result`, or a `Pair` where two models were named."""
     with prepared(study, options) as ready:
         return ready.run()
 
 
 @contextmanager
-def prepared(study: Study, options: RunOptions) -> Iterator[Ready]:
+def prepared(study: Study[Any], options: RunOptions) -> Iterator[Ready]:
     """Data and options checked, models opened without their weights, batches planned; nothing is written yet."""
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(opened_engine(options, getattr(options, "announce", None)))
         items = study.read(options, engine)
         stack.callback(study.release, items)
         opened = study.open_models(options)
-        stack.callback(lambda: [one.model.close() for one in opened if one is not None and one.owned])
+        stack.callback(_give_back, opened)
         plans = study.plans(items, [None if one is None else one.model for one in opened], options)
         yield Ready(study, options, engine, items, opened, plans)
+
+
+def _give_back(opened: list[Opened | None]) -> None:
+    for one in opened:
+        if one is not None and one.owned:
+            one.model.close()
 
 
 class Ready:
@@ -202,7 +212,7 @@ class Ready:
 
     def __init__(
         self,
-        study: Study,
+        study: Study[Any],
         options: Any,
         engine: Engine,
         items: Any,
@@ -252,7 +262,7 @@ class Ready:
             del self.opened[0]
             if opened is not None and opened.owned:
                 opened.model.close()
-                del opened
+                del opened, plan  # which holds the model too, to say what it would take
                 gc.collect()  # a network is full of cycles, and the next one needs its room now
 
     def _carry_out(self, plan: Plan, model: Model | None, folder: PathLike, label: str) -> Any:
@@ -326,9 +336,13 @@ def in_order(
 class StudyJob(Job[Any, Any]):
     """Asks the batches of a study, wherever it is. The model opens itself there by its name."""
 
-    def __init__(self, study: Study, model: Model | None, how: Any) -> None:
+    def __init__(self, study: Study[Any], model: Model | None, how: Any) -> None:
         self.study, self.model, self.how = study, model, how
         self.looks_ahead = study.looks_ahead
+
+    def __reduce__(self) -> Any:
+        """What the study is made of comes first, since the rest is made of that."""
+        return _job, (Source(type(self.study).__module__), self.study, self.model, self.how)
 
     def load(self) -> None:
         self.study.load(self.model, self.how)
@@ -353,8 +367,35 @@ class StudyJob(Job[Any, Any]):
         return None if self.model is None else self.model.threads
 
 
-def study_job(study: Study, model: Model | None, plan: Plan) -> StudyJob:
+def study_job(study: Study[Any], model: Model | None, plan: Plan) -> StudyJob:
     return StudyJob(study, model, plan.options.for_workers() if plan.how is None else plan.how)
+
+
+def _job(_: Any, study: Study[Any], model: Model | None, how: Any) -> StudyJob:
+    return StudyJob(study, model, how)
+
+
+class Source:
+    """The module of a study as it goes to a worker, which has howsure but not the file of somebody's own study."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+
+    def __reduce__(self) -> Any:
+        if self.module.startswith("howsure."):
+            return Source, (self.module,)
+        return imported, (self.module, inspect.getsource(sys.modules[self.module]))
+
+
+def imported(name: str, source: str) -> Source:
+    """Have a module: the installed one, or one made of the source that was sent along."""
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        module = ModuleType(name)
+        sys.modules[name] = module
+        exec(compile(source, f"<{name}>", "exec"), vars(module))
+    return Source(name)
 
 
 # -- folders --------------------------------------------------------------------------------------------------------

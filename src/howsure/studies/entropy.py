@@ -42,7 +42,7 @@ from howsure.storage import open_regular
 from howsure.storage.unpacking import unpacked
 from howsure.studies.perplexity import prepare_all, read_through
 from howsure.studies.perplexity.sums import Sums, counted, totals
-from howsure.types import Shown
+from howsure.types import html_of
 
 Symbols = Literal["words", "characters", "bytes"]
 SYMBOLS: tuple[Symbols, ...] = ("words", "characters", "bytes")
@@ -100,7 +100,8 @@ class DistributionEntropy:
             "against": None if self.against is None else self.against.to_dict(),
         }
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def entropy_of_distribution(p: Sequence[float], against: Sequence[float] | None = None) -> DistributionEntropy:
@@ -163,7 +164,8 @@ class CountsEntropy:
             "against": None if self.against is None else self.against.to_dict(),
         }
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def entropy_of_counts(counts: Sequence[float], against: Sequence[float] | None = None) -> CountsEntropy:
@@ -264,7 +266,8 @@ class TextEntropy:
             "against": None if self.against is None else self.against.to_dict(),
         }
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def block_in_bits(row: BlockEntropy) -> dict[str, Any]:

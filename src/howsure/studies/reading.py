@@ -16,7 +16,7 @@ from howsure.errors import EvidenceError, InputError
 from howsure.evidence import TokenLogprobs, entropies_from_top
 from howsure.measures import nats_to_bits
 from howsure.models.contract import Capability, Failure, Model, ScoreItem
-from howsure.types import Shown
+from howsure.types import html_of
 
 ALTERNATIVES = 5
 
@@ -117,7 +117,8 @@ class Reading:
             "tokens": [{**self.token(i), "entropy_bits": entropies_bits[i]} for i in range(len(self.evidence))],
         }
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def item_for(text: str) -> ScoreItem:

@@ -6,7 +6,7 @@ One that is not part of howsure is added by `register`.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from howsure.studies.study import Study
@@ -45,10 +45,10 @@ HOMES = {
         "Trust from one joint distribution: T = I(X;S) / I(X;S,L), which lies in [0, 1].",
     ),
 }
-_added: dict[str, Study] = {}
+_added: dict[str, Study[Any]] = {}
 
 
-def register(study: Study) -> Study:
+def register(study: Study[Any]) -> Study[Any]:
     """Add a study: from then on `howsure NAME` is its command."""
     _added[study.name] = study
     return study
@@ -63,12 +63,12 @@ def names() -> list[str]:
     return [*HOMES, *_added]
 
 
-def study_named(name: str) -> Study:
+def study_named(name: str) -> Study[Any]:
     """A study, imported when it is first asked for."""
     if name in _added:
         return _added[name]
     module, _, attribute = HOMES[name].place.partition(":")
-    study: Study = getattr(import_module(module), attribute)
+    study: Study[Any] = getattr(import_module(module), attribute)
     return study
 
 

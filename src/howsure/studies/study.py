@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Generic, ParamSpec, Self
@@ -32,8 +30,9 @@ from howsure.models.images import Picture
 from howsure.models.registry import load
 from howsure.options import declared, signature_of
 from howsure.runs.engine import Engine
+from howsure.runs.folder import Run
 from howsure.runs.records import Identity, Sample
-from howsure.runs.run import Batch, Items, Opened, Plan, Ready, Result, Run, RunOptions, identity_of, run
+from howsure.runs.run import Batch, Opened, Plan, Ready, Result, RunOptions, identity_of, run
 from howsure.runs.writer import RunWriter
 from howsure.studies.summary import Summary
 
@@ -171,6 +170,10 @@ class Study(ABC, Generic[Options, Item, Record]):
         """What this process and a worker must agree on."""
         return {} if model is None else model.fingerprint()
 
+    def demo(self, model: Model, data: Path) -> Any:
+        """The options with which `howsure demo` runs it, on what comes with the package; None for none."""
+        return None
+
     def release(self, items: Any) -> None:
         """Give back what reading opened."""
 
@@ -234,7 +237,7 @@ class Session:
 # -- parts that studies share ---------------------------------------------------------------------------------------
 
 
-def python_function(options: Callable[P, RunOptions], study: Study) -> Callable[P, Any]:
+def python_function(options: Callable[P, RunOptions], study: Study[Any]) -> Callable[P, Any]:
     """`howsure.mcq` and its like: the options as keywords, with their names and types for editors and `help()`."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -259,10 +262,12 @@ def open_models(names: Sequence[str | Model | None], options: Any) -> list[Opene
         chosen = [n for n in (one.name for one in declared(ModelOptions)) if getattr(options, n) != _default(n)]
         if chosen and any(name is not None for name in names):
             raise InputError(f"{chosen[0]!r} is for a model that is opened by its name; this one is open")
-    return [
-        None if name is None else Opened(load(name, lazy=True, **given), True) if isinstance(name, str) else Opened(name, False)
-        for name in names
-    ]
+    opened: list[Opened | None] = []
+    for name in names:
+        is_name = isinstance(name, str)
+        model = load(name, lazy=True, **given) if isinstance(name, str) else name
+        opened.append(None if model is None else Opened(model, is_name))
+    return opened
 
 
 def _default(name: str) -> Any:

@@ -14,7 +14,7 @@ from howsure.studies.sureness import ends
 from howsure.types import Fields
 
 
-class Figure(Fields, frozen=True):
+class Figure(Fields):
     """One headline number with its unit and interval; None where there was nothing to compute it from.
 
     `note` is what qualifies the number or says why there is none, in a few words: it is shown wherever the number is.
@@ -37,7 +37,7 @@ class Figure(Fields, frozen=True):
         return cls(name, value, unit, **ends(interval), note=note)
 
 
-class Coverage(Fields, frozen=True):
+class Coverage(Fields):
     """How many items there were, how many have evidence, and why the others have none.
 
     `text` says it: `scored 412 of 467; 55 missing: 41 tool calls, 14 no logprobs`.
@@ -45,12 +45,12 @@ class Coverage(Fields, frozen=True):
 
     items: int
     scored: int
-    missing: dict[str, int] = {}
+    missing: dict[str, int] = msgspec.field(default_factory=dict)
     text: str = ""
 
     def __post_init__(self) -> None:
         if not self.text:
-            msgspec.structs.force_setattr(self, "text", self._sentence())
+            self.text = self._sentence()
 
     @classmethod
     def of(cls, samples: Sequence[Sample], skipped: dict[str, int] | None = None) -> Coverage:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from howsure.errors import InputError
 from howsure.measures import MarkovModel, MarkovSource, estimate_markov, nats_to_bits
 from howsure.studies.entropy import perplexity_of
-from howsure.types import Shown
+from howsure.types import html_of
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,8 @@ class Theorem:
             "curves": [curve.to_dict() for curve in self.curves],
         }
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def theorem(

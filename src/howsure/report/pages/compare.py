@@ -24,7 +24,7 @@ def comparison(a: Material, b: Material) -> list[Section]:
     return laid_out(compared(a, b), a, b)
 
 
-def compared(a: Material, b: Material, by: Callable[..., dict[str, Any]] = compare) -> dict[str, Any] | str:
+def compared(a: Material, b: Material, by: Callable[..., Any] = compare) -> Any:
     """The comparison, which takes a while of large runs, or the sentence that says why there is none."""
     if a.study == b.study and a.study in NOT_COMPARED:
         return f"Runs of {a.study} are not paired yet: what follows are two figures beside each other."
@@ -37,7 +37,7 @@ def laid_out(found: dict[str, Any] | str, a: Material, b: Material) -> list[Sect
     return [who(a, b), *(_unpaired(found, a, b) if isinstance(found, str) else _paired(found, a, b))]
 
 
-def _asked(by: Callable[..., dict[str, Any]], a: Material, b: Material) -> dict[str, Any] | str:
+def _asked(by: Callable[..., Any], a: Material, b: Material) -> Any:
     try:
         return by(a.run, b.run)
     except HowsureError as error:

@@ -15,6 +15,7 @@ from htpy import Node
 from howsure.errors import CANNOT
 from howsure.report.pages.columns import ID, REASON, Column
 from howsure.runs import Sample
+from howsure.studies import registry
 
 if TYPE_CHECKING:
     from howsure.report.pages.material import Material
@@ -76,8 +77,12 @@ class Pages(Protocol):
 
 
 def pages_of(study: str) -> Any:
-    """The module that makes the pages of a study; a plain one for a study that nobody knows here."""
-    return import_module(HOMES.get(study, PLAIN))
+    """What makes the pages of a study: its module, or what follows from its record alone; the plainest for a study that
+    nobody knows here."""
+    plain = import_module(PLAIN)
+    if study in HOMES:
+        return import_module(HOMES[study])
+    return plain.RecordPages(registry.study_named(study).record) if registry.is_known(study) else plain
 
 
 def columns_of(pages: Any) -> tuple[Column, ...]:

@@ -19,7 +19,7 @@ LARGE_BYTES = 40_000_000
 """Of both files of samples together; fewer are compared sooner than a process starts."""
 
 
-def compare(a: Run, b: Run) -> dict[str, Any]:
+def compare(a: Run, b: Run) -> Any:
     """As `studies.comparing.compare`."""
     from howsure.studies.comparing import compare as compare_here  # the studies take a while to load
 

@@ -36,7 +36,7 @@ class Kind:
 
 
 def kind_of(hint: Any, place: str = "") -> Kind:
-    """The Arrow type of a declared type. None may stand everywhere, and dictionaries without declared names are data."""
+    """The Arrow type of a declared type. None may stand everywhere; keys that are not declared are data."""
     import pyarrow as pa
 
     hint = _without_none(hint)

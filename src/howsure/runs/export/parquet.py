@@ -47,9 +47,7 @@ class Exported(NamedTuple):
     texts: dict[str, str]
 
 
-def write_parquet(
-    runs: Sequence[Run], path: Path, studies: Mapping[str, Holds], *, evidence: bool = True
-) -> Exported:
+def write_parquet(runs: Sequence[Run], path: Path, studies: Mapping[str, Holds], *, evidence: bool = True) -> Exported:
     """All samples of these runs in one file, which is there whole or as it was before.
 
     `studies` says what the samples of each hold: a column of it is there even if no sample fills it. Samples of a study

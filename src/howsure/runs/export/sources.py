@@ -51,7 +51,7 @@ class Source:
         return len(self._starts)
 
     def look(self) -> None:
-        """The first pass: whether every sample holds what its study declares, and where in the file each of them lies."""
+        """The first pass: whether each sample holds what its study declares, and where in the file it lies."""
         seen: set[str] = set()
         start = 0
         for number, line in enumerate(whole_lines(self._file, self.path), 1):
@@ -99,9 +99,9 @@ class Source:
 @cache
 def _checker(record: Any, evidence: Any | None) -> msgspec.json.Decoder[Any]:
     parts = [("result", record)] + ([] if evidence is None else [("evidence", evidence)])
-    fields = [("id", str), ("index", int), *((name, kind | None, None) for name, kind in parts)]
-    more = [("outcome", Outcome | None, None), ("reason", str | None, None), ("detail", str | None, None)]
-    return msgspec.json.Decoder(msgspec.defstruct("Line", [*fields, *more]))
+    fields: list[Any] = [("id", str), ("index", int), *((name, kind | None, None) for name, kind in parts)]
+    fields += [("outcome", Outcome | None, None), ("reason", str | None, None), ("detail", str | None, None)]
+    return msgspec.json.Decoder(msgspec.defstruct("Line", fields))
 
 
 def values_of(sample: AnySample) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -346,7 +345,7 @@ def document(summary: McqSummary, samples: Sequence[Sample[McqRecord]], run: Run
         | {"id": sample.id, "reason": sample.reason, "detail": sample.detail}
         for sample in samples
     ]
-    return figures | about | msgspec.to_builtins(summary) | {"results": results}
+    return {**figures, **about, **summary, "results": results}
 
 
 def comparison_document(comparison: McqComparison) -> dict[str, Any]:

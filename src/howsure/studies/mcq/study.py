@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 from howsure.errors import MissingCapability
@@ -200,6 +201,9 @@ class McqStudy(Study[McqOptions, Item, McqRecord]):
 
     def comparison_document(self, comparison: McqComparison) -> dict[str, Any]:
         return comparison_document(comparison)
+
+    def demo(self, model: Model, data: Path) -> McqOptions:
+        return McqOptions(data / "demo_mcq.jsonl", model)
 
     def deliver(self, result: Any, options: McqOptions) -> None:
         if options.output_json is not None:
