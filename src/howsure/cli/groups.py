@@ -45,13 +45,15 @@ class StudyGroup(TyperGroup):
     first: ClassVar[tuple[str, ...]] = ()
     """Commands that are listed before the studies."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        others = [name for name in super().list_commands(ctx) if name not in self.first]
-        return [*self.first, *self._studies(), *others]
+    @property
+    def commands(self) -> dict[str, Any]:
+        own, names = self._own, self._studies()
+        first = {name: own[name] for name in self.first}
+        return first | {name: Lazy(name, names[name]) for name in names if name not in own} | own
 
-    def get_command(self, ctx: Any, name: str) -> Any:
-        study = None if name in self.commands else self._studies().get(name)
-        return super().get_command(ctx, name) if study is None else Lazy(name, study)
+    @commands.setter
+    def commands(self, own: Any) -> None:
+        self._own = dict(own)
 
     def _studies(self) -> dict[str, str]:
         return self.studies
@@ -63,13 +65,13 @@ class Root(StudyGroup):
     first = ("show", "ask")
 
     def _studies(self) -> dict[str, str]:
-        return {name: name for name in registry.names() if " " not in name and name not in self.commands}
+        return {name: name for name in registry.names() if " " not in name}
 
 
 class RunsByDefault(StudyGroup):
     """`howsure trust MAP …` is `howsure trust run MAP …`: what is none of the commands is what to run on."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.list_commands(ctx):
+        if args and args[0] not in self.commands:
             args = ["run", *args]
         return super().parse_args(ctx, args)
