@@ -25,6 +25,7 @@ ENTRIES = (
     "export",
     "scale",
     "engines",
+    "writing",
 )
 
 

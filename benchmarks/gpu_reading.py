@@ -100,7 +100,7 @@ def measure(name: str, work: Any, rounds: int = 3) -> np.ndarray:
 def read(model: Any, text: str) -> np.ndarray:
     """As `howsure perplexity` does it: some passages at a time."""
     from howsure.models.contract import Rolling
-    from howsure.studies.perplexity.work import TOKENS_AT_ONCE
+    from howsure.studies.perplexity.study import TOKENS_AT_ONCE
 
     held, tokens, found = [], 0, []
     for passage in model.passages([text], model.rolling(Rolling(WINDOW, STRIDE))):

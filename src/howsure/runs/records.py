@@ -61,40 +61,60 @@ class LeanSample(msgspec.Struct, Generic[Record]):
 
 def encoded(sample: Sample) -> bytes:
     """A line of samples.jsonl. NaN and infinity are refused, which msgspec would write as null without a word."""
-    if (place := _not_finite(sample.result, "result") or _not_finite(sample.evidence, "evidence")) is not None:
+    if not (_is_finite(sample.result) and _is_finite(sample.evidence)):
+        place = _not_finite(sample.result, "result") or _not_finite(sample.evidence, "evidence")
         raise EvidenceError(f"sample {sample.id!r} holds a number that JSON has no word for, at {place}")
     try:
         return _ENCODER.encode(sample)
     except UnicodeEncodeError:  # half a character, as in names that are no text
-        return to_json(msgspec.to_builtins(sample))
+        return to_json(sample)
 
 
 _ENCODER = msgspec.json.Encoder()
 
 
-def _not_finite(value: Any, place: str) -> str | None:
-    """Where the first NaN or infinity stands; None where there is none. Lists of numbers are looked at by their sum."""
+def _is_finite(value: Any) -> bool:
+    """Whether no number in it is NaN or infinite; lists of numbers are looked at by their sum, which is quick."""
     kind = type(value)
     if kind is float:
-        return None if value - value == 0.0 else place
+        return bool(value - value == 0.0)
     if kind is list or kind is tuple:
-        if not value or type(value[0]) is str:
-            return None
-        try:
+        kinds = set(map(type, value))
+        if kinds <= _NO_NUMBERS:
+            return True
+        if kinds <= _NUMBERS:
             total = sum(value)
-        except TypeError:
-            total = math.nan
-        if type(total) is int or total - total == 0.0:
-            return None
-        return next((bad for i, one in enumerate(value) if (bad := _not_finite(one, f"{place}[{i}]"))), None)
+            if total - total == 0.0:
+                return True
+        return all(map(_is_finite, value))
     if kind is dict:
-        return next((bad for name, one in value.items() if (bad := _not_finite(one, f"{place}.{name}"))), None)
+        return all(map(_is_finite, value.values()))
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             one = getattr(value, name)
-            if one is not None and (bad := _not_finite(one, f"{place}.{name}")) is not None:
-                return bad
-    return None
+            if type(one) not in _NO_NUMBERS and not _is_finite(one):
+                return False
+    return True
+
+
+_NO_NUMBERS = frozenset({str, int, bool, type(None)})
+"""Types whose values are never NaN."""
+_NUMBERS = frozenset({float, int})
+
+
+def _not_finite(value: Any, place: str) -> str | None:
+    """Where the first NaN or infinity stands; None where there is none."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else place
+    if isinstance(value, (list, tuple)):
+        parts = [(f"{place}[{i}]", one) for i, one in enumerate(value)]
+    elif isinstance(value, dict):
+        parts = [(f"{place}.{name}", one) for name, one in value.items()]
+    elif isinstance(value, msgspec.Struct):
+        parts = [(f"{place}.{name}", getattr(value, name)) for name in value.__struct_fields__]
+    else:
+        return None
+    return next((bad for name, one in parts if (bad := _not_finite(one, name)) is not None), None)
 
 
 class Identity(msgspec.Struct, frozen=True):
