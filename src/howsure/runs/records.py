@@ -79,14 +79,14 @@ def _is_finite(value: Any) -> bool:
     if kind is float:
         return bool(value - value == 0.0)
     if kind is list or kind is tuple:
-        kinds = set(map(type, value))
-        if kinds <= _NO_NUMBERS:
-            return True
-        if kinds <= _NUMBERS:
-            total = sum(value)
+        if value and type(value[0]) is float:
+            try:
+                total = sum(value)
+            except TypeError:  # not only numbers
+                total = math.nan
             if total - total == 0.0:
                 return True
-        return all(map(_is_finite, value))
+        return _NO_NUMBERS.issuperset(map(type, value)) or all(map(_is_finite, value))
     if kind is dict:
         return all(map(_is_finite, value.values()))
     if isinstance(value, msgspec.Struct):
@@ -99,7 +99,6 @@ def _is_finite(value: Any) -> bool:
 
 _NO_NUMBERS = frozenset({str, int, bool, type(None)})
 """Types whose values are never NaN."""
-_NUMBERS = frozenset({float, int})
 
 
 def _not_finite(value: Any, place: str) -> str | None:
