@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -35,7 +36,7 @@ def assert_fails(done: Result, words: str) -> None:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("howsure.studies.pairs.load", lambda name, **options: MODELS[name])
+    monkeypatch.setattr("howsure.studies.study.load", lambda name, **options: MODELS[name])
     return write(tmp_path / "q.jsonl", *ROWS)
 
 
@@ -66,7 +67,7 @@ def test_compare_prints_a_table_and_the_flips(runs: tuple[Path, Path]) -> None:
 def test_compare_as_data_has_every_flip(runs: tuple[Path, Path], tmp_path: Path) -> None:
     done = cli("compare", *runs, "--json", "--output-json", tmp_path / "new" / "out.json", "--flips", "1")
     found = json.loads(done.stdout)
-    assert found == json.loads(json.dumps(howsure.compare(*runs)))
+    assert found == msgspec.to_builtins(howsure.compare(*runs))
     assert len(found["difference"]["flips"]["right_to_wrong"]) == 3
     written = json.loads((tmp_path / "new" / "out.json").read_text())
     assert written["difference"] == found["difference"]
@@ -147,4 +148,4 @@ def test_two_models_cost_both_and_are_compared(data: Path, tmp_path: Path) -> No
     two = json.loads(cli(*both, "--dry-run", "--json").stdout)
     assert two == {"items": 6, "model_calls": 2 * one["model_calls"], "tokens": 2 * one["tokens"]}
     found = json.loads(cli(*both, "--json", "--quiet").stdout)
-    assert found == json.loads(json.dumps(howsure.compare(tmp_path / "both" / "a", tmp_path / "both" / "b")))
+    assert found == msgspec.to_builtins(howsure.compare(tmp_path / "both" / "a", tmp_path / "both" / "b"))

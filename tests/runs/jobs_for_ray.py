@@ -58,8 +58,8 @@ class Deadly(Job[int, str]):
             os.kill(os.getpid(), signal.SIGKILL)
         return f"piece {piece}"
 
-    def given_up(self, piece: int, why: str) -> str:
-        return f"piece {piece}: {why}" if self.gives_up else super().given_up(piece, why)
+    def failed_piece(self, piece: int, why: str) -> str:
+        return f"piece {piece}: {why}" if self.gives_up else super().failed_piece(piece, why)
 
 
 class DiesAtStart(Job[int, int]):
@@ -123,11 +123,11 @@ class Threads(Job[int, str]):
         return os.environ["OMP_NUM_THREADS"]
 
 
-class Packed(Job[Any, Any]):
+class WithFiles(Job[Any, Any]):
     """Shows what came to it, and where it works."""
 
-    def packed(self, piece: Any) -> Any:
-        return {"packed": piece}
+    def with_files(self, piece: Any) -> Any:
+        return {"with_files": piece}
 
     def __call__(self, piece: Any) -> Any:
         return piece, os.getcwd()

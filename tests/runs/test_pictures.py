@@ -15,10 +15,9 @@ from PIL import Image
 import howsure
 from howsure.errors import PicturesNotKept, StorageError
 from howsure.models.images import Picture, inspect_picture
-from howsure.runs import Run
-from howsure.studies import pictures
-from howsure.studies.grounding import grounding
+from howsure.runs import Run, pictures
 from howsure.runs.pictures import PictureKeeper, kept_count, name_of, small_copy
+from howsure.studies.grounding import grounding
 from scripted import Writer
 from studies.grounding.screens import answer, flat, write_lines
 from studies.on_paper import OnPaper, write
@@ -206,7 +205,7 @@ def test_questions_with_images_keep_them(tmp_path: Path) -> None:
         tmp_path / "q.jsonl", lines[0] | {"image_path": "cup.png"}, lines[1] | {"image_path": "cup.png"}, lines[2]
     )
     result = howsure.mcq(path, OnPaper({" a cup": -1.0, " a cat": -2.0}, images=True), out=tmp_path / "run")
-    (digest,) = {s.result["image_sha256"] for s in result.samples if "image_sha256" in s.result}
+    (digest,) = {s.result["image_sha256"] for s in result.samples if s.result["image_sha256"] is not None}
     assert list(copies(tmp_path / "run")) == [name_of(digest)]
 
 

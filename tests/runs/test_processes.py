@@ -41,7 +41,7 @@ class Doubling(Job[int, tuple[int, int]]):
 
 
 class Resigned(Doubling):
-    def given_up(self, piece: int, why: str) -> tuple[int, int]:
+    def failed_piece(self, piece: int, why: str) -> tuple[int, int]:
         assert "twice" in why
         return -piece, 0
 
@@ -77,7 +77,7 @@ def test_a_piece_that_ends_its_process_once_is_done_again(tmp_path: Path, deadly
     assert [value for value, _ in ProcessEngine(2).run(job, range(20))] == [2 * i for i in range(20)]
 
 
-def test_a_piece_that_always_ends_its_process_is_given_up_and_the_others_are_done() -> None:
+def test_a_piece_that_always_ends_its_process_is_failed_piece_and_the_others_are_done() -> None:
     found = [value for value, _ in ProcessEngine(2).run(Resigned(5), range(12))]
     assert found == [2 * i if i != 5 else -5 for i in range(12)]
     with pytest.raises(WorkersLost, match="twice, mostly for want of memory"):

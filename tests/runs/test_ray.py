@@ -15,8 +15,10 @@ import pytest
 import howsure
 from howsure import errors
 from howsure.errors import HowsureError, InputError, MissingExtra, WorkersLost
-from howsure.runs import LocalEngine, engine_at_hand, open_engine
+from howsure.runs import EngineOptions, LocalEngine, opened_engine
 from howsure.runs.ray_engine import RayEngine
+from howsure.runs.run import StudyJob, prepared
+from howsure.studies.mcq import MCQ, McqOptions
 from runs import jobs_for_ray as jobs
 from studies.grounding.screens import flat
 from tiny import build_ngram
@@ -29,7 +31,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(280)]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Ray on this machine, once for all tests here; an engine that finds it started leaves it so."""
-    with engine_at_hand("ray", workers=2) as engine:
+    with opened_engine(EngineOptions(engine="ray", workers=2)) as engine:
         ray.cloudpickle.register_pickle_by_value(jobs)
         assert isinstance(engine, RayEngine)
         assert list(engine.run(jobs.Squares(), [2])) == [4]
@@ -96,9 +98,9 @@ def test_a_piece_is_packed_on_its_way_and_names_mean_the_same_there(engine: RayE
     before = Path.cwd()
     os.chdir(tmp_path)
     try:
-        assert list(engine.run(jobs.Packed(), ["a", None])) == [
-            ({"packed": "a"}, str(tmp_path)),
-            ({"packed": None}, str(tmp_path)),
+        assert list(engine.run(jobs.WithFiles(), ["a", None])) == [
+            ({"with_files": "a"}, str(tmp_path)),
+            ({"with_files": None}, str(tmp_path)),
         ]
     finally:
         os.chdir(before)
@@ -180,12 +182,10 @@ def test_a_network_computes_with_as_many_threads_as_here(engine: RayEngine, tiny
     """Its last digits depend on that, and a worker of Ray has one thread by itself."""
     import torch
 
-    from howsure.studies.mcq.work import Asker, asking
-
     engine.workers = 1
     assert list(engine.run(jobs.Threads(), [0])) == ["2"]
     here = howsure.load(f"hf:{tiny_folder}", lazy=True, device="cpu")
-    assert Asker(here, asking(None, chat=False, pmi=False)).threads == torch.get_num_threads()
+    assert StudyJob(MCQ, here, None).threads == torch.get_num_threads()
     assert jobs.Squares().threads is None
 
 
@@ -255,16 +255,16 @@ class StopsAfter:
 def test_perplexity_is_the_same_to_the_byte(
     engine: RayEngine, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from howsure.studies.perplexity import work
+    from howsure.studies.perplexity import study
 
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 400)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 400)
     rng = random.Random(2)
     for i in range(3):
         words = rng.choices(["the", "quick", "brown", "fox", "über", "\n"], k=500)
         (tmp_path / f"text{i}.txt").write_text(" ".join(words), encoding="utf-8")
     texts = [tmp_path / f"text{i}.txt" for i in range(3)]
-    for name, doer in (("here", None), ("there", engine)):
-        howsure.perplexity(texts, model, out=tmp_path / name, engine=doer)
+    for name, used in (("here", None), ("there", engine)):
+        howsure.perplexity(texts, model, out=tmp_path / name, engine=used)
     same_files(tmp_path / "here", tmp_path / "there")
 
 
@@ -280,16 +280,16 @@ def test_grounding_is_the_same_to_the_byte_and_workers_need_not_see_the_files(
         Image.new("RGB", (120 + i, 80), (40 * i, 90, 200)).save(tmp_path / f"{i}.png")
         lines.append(json.dumps(flat([100 * i, 500], image=f"{i}.png")))
     (tmp_path / "d.jsonl").write_text("\n".join(lines))
-    for name, doer in (("here", None), ("there", engine)):
+    for name, used in (("here", None), ("there", engine)):
         howsure.grounding(
-            tmp_path / "d.jsonl", f"hf:{model}", out=tmp_path / name, max_new_tokens=6, batch_size=2, engine=doer
+            tmp_path / "d.jsonl", f"hf:{model}", out=tmp_path / name, max_new_tokens=6, batch_size=2, engine=used
         )
     same_files(tmp_path / "here", tmp_path / "there")
 
 
 def test_trust_is_the_same_to_the_byte(engine: RayEngine, model: str, tmp_path: Path) -> None:
-    for name, doer in (("here", None), ("there", engine)):
-        howsure.trust("home", model, out=tmp_path / name, episodes=4, max_steps=4, act="best", engine=doer)
+    for name, used in (("here", None), ("there", engine)):
+        howsure.trust("home", model, out=tmp_path / name, episodes=4, max_steps=4, act="best", engine=used)
     same_files(tmp_path / "here", tmp_path / "there")
     rows = [json.loads(line)["result"] for line in (tmp_path / "there" / "samples.jsonl").open()]
     assert {row["first_episode"] for row in rows if row["episode"] > 1} == {1}, "all four asked the same"
@@ -314,8 +314,8 @@ def test_coherent_trust_is_the_same_to_the_byte(engine: RayEngine, model: str, t
     (tmp_path / "l.txt").write_text("go to the goal\nstay where you are\n")
     (tmp_path / "s.txt").write_text("the door is open\n\nthe floor is wet\n")
     asked: dict[str, Any] = {"instructions": tmp_path / "l.txt", "groundings": tmp_path / "s.txt", "states": 3}
-    for name, doer in (("here", None), ("there", engine)):
-        coherent.coherent("home", model, out=tmp_path / name, engine=doer, **asked)
+    for name, used in (("here", None), ("there", engine)):
+        coherent.coherent("home", model, out=tmp_path / name, engine=used, **asked)
     same_files(tmp_path / "here", tmp_path / "there")
 
 
@@ -362,8 +362,8 @@ def test_every_error_survives_the_way_from_a_worker() -> None:
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        open_engine(**options)
+    with pytest.raises(InputError, match=sentence), opened_engine(EngineOptions(**options)):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -391,19 +391,20 @@ def test_a_ray_that_does_not_start_is_one_sentence(
 
 def test_a_head_without_gpus_plans_for_workers_that_have_them(tiny_folder: Path, tmp_path: Path) -> None:
     """The writer never loads the weights; a worker that has no such device says so itself."""
-    from howsure.runs import placed
-    from howsure.studies.mcq import prepare
-
+    part = EngineOptions(engine=RayEngine(gpus_per_worker=0.5))
+    assert part.worker_device(None) == {"device": "cuda", "elsewhere": True}
+    without = EngineOptions(engine="ray")
+    assert without.worker_device(None) == {"device": "cpu", "elsewhere": True}, "a worker without a GPU has none"
+    assert EngineOptions(engine="ray", gpus_per_worker=1.0).worker_device("cuda:1")["device"] == "cuda:1"
+    for here in (None, "local", LocalEngine()):
+        assert EngineOptions(engine=here).worker_device(None) == {"device": None}
     data = questions(tmp_path / "q.jsonl", 4)
-    options = placed(RayEngine(gpus_per_worker=0.5), {"device": None})
-    assert options == {"device": "cuda", "elsewhere": True}
-    assert placed("ray", {}) == {"device": "cpu", "elsewhere": True}, "a worker without a GPU has none"
-    assert placed("ray", {"device": "cuda:1"}, 1.0)["device"] == "cuda:1"
-    assert placed("local", {"device": None}) == placed(LocalEngine(), {"device": None}) == {"device": None}
-    model = prepare(data, f"hf:{tiny_folder}", **options).model
-    assert model.fingerprint()["device"] == "cuda"
-    with pytest.raises(InputError, match="device 'cuda' cannot be used here"):
-        pickle.loads(pickle.dumps(model)).fingerprint()
+    with prepared(MCQ, McqOptions(data, f"hf:{tiny_folder}", engine=part.engine)) as ready:
+        (opened,) = ready.opened
+        assert opened is not None
+        assert opened.model.fingerprint()["device"] == "cuda"
+        with pytest.raises(InputError, match="device 'cuda' cannot be used here"):
+            pickle.loads(pickle.dumps(opened.model)).fingerprint()
 
 
 def test_processes_of_this_machine_are_no_workers(tmp_path: Path) -> None:

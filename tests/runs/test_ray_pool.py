@@ -18,7 +18,7 @@ class Echo(Job[int, str]):
     def __call__(self, piece: int) -> str:
         return f"piece {piece}"
 
-    def given_up(self, piece: int, why: str) -> str:
+    def failed_piece(self, piece: int, why: str) -> str:
         return f"piece {piece}: {why}"
 
 

@@ -45,7 +45,8 @@ def test_in_a_chat_the_choice_begins_the_answer() -> None:
     item = score_item(ITEM, options)
     assert item.prefix == (Message("user", "What?"),)
     assert item.continuations == ("this", "that")
-    assert score_item(ITEM, options.with_(prompt="{question} Be brief.")).prefix == (Message("user", "What? Be brief."),)
+    brief = options.with_(prompt="{question} Be brief.")
+    assert score_item(ITEM, brief).prefix == (Message("user", "What? Be brief."),)
 
 
 def test_chat_needs_a_template(tmp_path: Path, tiny_folder: Path) -> None:

@@ -82,7 +82,7 @@ def _is_finite(value: Any) -> bool:
         if value and type(value[0]) is float:
             try:
                 total = sum(value)
-            except TypeError:  # not only numbers
+            except (TypeError, OverflowError):  # not only numbers, or an integer beyond all floats
                 total = math.nan
             if total - total == 0.0:
                 return True

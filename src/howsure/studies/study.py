@@ -69,8 +69,9 @@ class Study(ABC, Generic[Options, Item, Record]):
         """The data, every line of it checked before a model is loaded: `Items`, or a study's own kind of it."""
 
     @abstractmethod
-    def ask(self, model: Any, batch: Batch, how: Any) -> Any:
-        """One sample for each item of a batch. A pure function, so that it can be done again, here or elsewhere."""
+    def ask(self, model: Any, batch: Any, how: Any) -> Any:
+        """One sample for each item of a `Batch`, or what the session makes samples of. A pure function, so that it can
+        be done again, here or elsewhere."""
 
     @abstractmethod
     def judge(self, samples: Sequence[Sample], options: Any, items: Any) -> Any:
@@ -259,7 +260,8 @@ def open_models(names: Sequence[str | Model | None], options: Any) -> list[Opene
     """Models by name, without their weights, beside those that are open already; options are for the former."""
     given = options.part(ModelOptions) | options.worker_device(options.device)
     if not any(isinstance(name, str) for name in names):
-        chosen = [n for n in (one.name for one in declared(ModelOptions)) if getattr(options, n) != _default(n)]
+        for_models = [one for one in declared(ModelOptions) if one.name != "announce"]  # which hears of folders too
+        chosen = [one.name for one in for_models if getattr(options, one.name) != one.default]
         if chosen and any(name is not None for name in names):
             raise InputError(f"{chosen[0]!r} is for a model that is opened by its name; this one is open")
     opened: list[Opened | None] = []
@@ -268,10 +270,6 @@ def open_models(names: Sequence[str | Model | None], options: Any) -> list[Opene
         model = load(name, lazy=True, **given) if isinstance(name, str) else name
         opened.append(None if model is None else Opened(model, is_name))
     return opened
-
-
-def _default(name: str) -> Any:
-    return next(one.default for one in declared(ModelOptions) if one.name == name)
 
 
 def in_batches(items: Sequence[Any], size: int) -> list[Batch]:
