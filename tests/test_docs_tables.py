@@ -21,11 +21,15 @@ WRITE = os.environ.get("HOWSURE_WRITE_DOCS") == "1"
 
 def table(options: type[Options], without: frozenset[str] = frozenset()) -> str:
     rows = [
-        f"| `{name}` | {f'`{default}`' if default else ''} | {words.replace('|', chr(92) + '|')} |"
+        f"| `{name}` | {f'`{default}`' if default else ''} | {_escaped(words)} |"
         for name, default, words in table_of(options)
         if name.lower().strip("-").replace("-", "_") not in without
     ]
     return "\n".join(["| option | default | |", "|---|---|---|", *rows])
+
+
+def _escaped(words: str) -> str:
+    return words.replace("|", "\\|").replace("<", "&lt;")
 
 
 def check(page: str, what: str, wanted: str) -> None:

@@ -93,6 +93,14 @@ class Declared(typing.NamedTuple):
     keyword_only: bool
 
     @property
+    def switch(self) -> str:
+        """As the command line takes it: a switch that is on by default has its other side."""
+        flags = [one for one in (self.about.flags if self.about is not None else ()) if one.startswith("--")]
+        if flags:
+            return flags[0]
+        return f"{self.flag}/--no-{self.flag[2:]}" if self.default is True else self.flag
+
+    @property
     def flag(self) -> str:
         """Its name as an error or a page writes it."""
         if self.about is not None and self.about.flags:
@@ -151,8 +159,8 @@ def table_of(kind: type[Options]) -> Iterator[tuple[str, str, str]]:
     """Rows for the docs: the flag, the default, and what it is."""
     for option in declared(kind):
         if option.about is not None:
-            name = option.name.upper() if option.about.argument else option.flag
-            known = option.default not in (inspect.Parameter.empty, None, False)
+            name = option.name.upper() if option.about.argument else option.switch
+            known = option.default not in (inspect.Parameter.empty, None, False, True)
             yield name, str(option.default) if known else "", option.about.help
 
 

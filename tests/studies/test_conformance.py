@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from runs_to_look_at import make_runs
 from typer.main import get_command
 
 import howsure
@@ -26,6 +25,7 @@ from howsure.runs.records import encoded
 from howsure.studies import registry
 from howsure.studies.study import Study
 from howsure.studies.summary import Summary
+from runs_to_look_at import make_runs
 
 FOLDERS = {
     "mcq": "mcq/before",

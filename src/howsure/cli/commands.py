@@ -52,15 +52,10 @@ def _parameter(option: Declared) -> inspect.Parameter:
     if about.argument:
         info: Any = typer.Argument(**more)
     else:
-        info = typer.Option(*(about.flags or _flags(option)), **more)
+        info = typer.Option(*(about.flags or (option.switch,)), **more)
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=Annotated[kind, info]
     )
-
-
-def _flags(option: Declared) -> tuple[str, ...]:
-    """A switch that is off by default can only be switched on, one that is on by default only off."""
-    return (f"{option.flag}/--no-{option.flag[2:]}",) if option.default is True else (option.flag,)
 
 
 def _unescaped(text: str) -> str:
