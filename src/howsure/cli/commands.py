@@ -1,36 +1,65 @@
-"""Commands made from the options that studies declare: one Python call, and one printing of what came of it."""
+"""Commands made from declared options: one Python call, and one printing of what came of it.
+
+@command(ShowOptions)
+def show(options: ShowOptions, view: View) -> int:
+    '''Its help.'''
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from howsure.cli import common
-from howsure.options import Declared, Options, declared
+from howsure.options import Declared, Opt, Options, declared, names_of
+
+Chosen = TypeVar("Chosen", bound=Options)
 
 
-def parameters(kind: type[Options]) -> list[inspect.Parameter]:
-    """The options of a class as parameters of a command, in the order of the class."""
-    return [_parameter(option) for option in declared(kind) if option.about is not None]
+@dataclass(frozen=True, kw_only=True)
+class View(Options):
+    """What concerns the terminal alone."""
+
+    as_json: Annotated[bool, Opt("Print data instead of tables.", flags=("--json",))] = False
+    quiet: Annotated[bool, Opt("No progress and no remarks, only the result.", flags=("--quiet", "-q"))] = False
+    dry_run: Annotated[bool, Opt("Say what it would take (items, model calls, tokens) and stop.")] = False
+
+    def check(self, options: Any, items: Any = None) -> None:
+        """Refuse what cannot be shown: before anything is read, and again when the data is known."""
+
+    def deliver(self, result: Any) -> None:
+        """Draw or write what was asked for beside the printing."""
+
+    def check(self, options: Any, items: Any = None) -> None:
+        """Refuse what cannot be shown: before anything is read, and again before any work is done."""
+
+    def deliver(self, result: Any) -> None:
+        """Write what is shown into files."""
 
 
-def command_of(
-    function: Callable[[dict[str, Any]], int], parameters: Sequence[inspect.Parameter], help_text: str
-) -> Callable[..., None]:
-    """A command with these parameters, which are given to the function as a dictionary."""
+def command(
+    options: type[Chosen], view: type[View] = View, help: str | None = None
+) -> Callable[[Callable[[Chosen, Any], int]], Callable[..., None]]:
+    """A command with the options of a class, and those of its view; its help is the function's docstring."""
 
-    def run(**given: Any) -> int:
-        return function(given)
+    def made(function: Callable[[Chosen, Any], int]) -> Callable[..., None]:
+        def run(**given: Any) -> int:
+            seen = view(**{name: given.pop(name) for name in names_of(view)})
+            return function(options(**given), seen)
 
-    command = common.command(run)
-    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
-    command.__annotations__ = {}
-    command.__doc__ = help_text
-    return command
+        made = common.command(run)
+        shown = [one for kind in (options, view) for one in declared(kind) if one.about is not None]
+        made.__signature__ = inspect.Signature([_parameter(one) for one in shown])  # type: ignore[attr-defined]
+        made.__annotations__ = {}
+        made.__name__, made.__doc__ = function.__name__, help or function.__doc__
+        return made
+
+    return made
 
 
 def _parameter(option: Declared) -> inspect.Parameter:

@@ -46,7 +46,7 @@ class StudyGroup(TyperGroup):
     """Commands that are listed before the studies."""
 
     @property
-    def commands(self) -> dict[str, Any]:
+    def commands(self) -> dict[str, Any]:  # type: ignore[override]
         own, names = self._own, self._studies()
         first = {name: own[name] for name in self.first}
         return first | {name: Lazy(name, names[name]) for name in names if name not in own} | own

@@ -4,91 +4,85 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from howsure.cli import common
+from howsure.cli.commands import View, command
 from howsure.errors import InputError
+from howsure.models.options import ModelOptions
+from howsure.options import Opt
 from howsure.storage import checked, is_address, read_bytes, shown
 
+if TYPE_CHECKING:
+    from howsure.models.contract import Model
+    from howsure.studies.reading import Reading
+
+MODEL_HELP = "Model name; `howsure models` lists the kinds."
 LARGEST_FILE_BYTES = 4 << 20
 _LIKE_A_PATH = re.compile(r"\S*(/\S*|\w\.\w{1,5})")
 """One word with a slash, or one that ends like `notes.txt`."""
 
 
-@common.command
-def show(
-    text: Annotated[str | None, typer.Argument(help="A text, the path of a file, or - for standard input.")] = None,
-    model: common.ModelOption = "smollm2",
-    base_url: common.BaseUrl = None,
-    device: common.Device = None,
-    trust_remote_code: common.TrustRemoteCode = False,
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@dataclass(frozen=True)
+class ShowOptions(ModelOptions):
+    text: Annotated[str | None, Opt("A text, the path of a file, or - for standard input.", argument=True)] = None
+    model: Annotated[str, Opt(MODEL_HELP, flags=("--model", "-m"))] = "smollm2"
+
+
+@command(ShowOptions)
+def show(options: ShowOptions, view: View) -> int:
     """Show a text with every token coloured by how much it surprised the model.
 
     Example: howsure show "The capital of France is Paris, not Berlin."
     """
-    from howsure.models.registry import load
     from howsure.studies.reading import item_for, read_text
 
-    given = read_argument(text)
-    opened = load(
-        model,
-        lazy=True,
-        base_url=base_url,
-        device=device,
-        trust_remote_code=trust_remote_code,
-        announce=common.announcer(quiet),
-    )
-    if dry_run:
-        plan = opened.plan_scores([item_for(given)])
+    given, model = read_argument(options.text), _opened(options, view)
+    if view.dry_run:
+        plan = model.plan_scores([item_for(given)])
         if plan.refused:
             raise InputError(f"the text cannot be read: {plan.refused[0].detail}")
-        return common.print_plan({"items": 1, "model_calls": len(plan.batches), "tokens": plan.tokens}, as_json)
-    return _print(read_text(given, opened), as_json, quiet)
+        cost = {"items": 1, "model_calls": len(plan.batches), "tokens": plan.tokens}
+        return common.print_plan(cost, view.as_json)
+    return _print(read_text(given, model), view)
 
 
-@common.command
-def ask(
-    question: Annotated[
-        str | None, typer.Argument(help="A question, the path of a file, or - for standard input.")
-    ] = None,
-    model: common.ModelOption = "smollm2",
-    max_tokens: Annotated[int, typer.Option(help="Longest answer, in tokens.", min=1)] = 128,
-    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token each time.", min=0.0)] = 0.0,
-    seed: common.Seed = 0,
-    base_url: common.BaseUrl = None,
-    device: common.Device = None,
-    trust_remote_code: common.TrustRemoteCode = False,
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@dataclass(frozen=True)
+class AskOptions(ModelOptions):
+    question: Annotated[str | None, Opt("A question, the path of a file, or - for standard input.", argument=True)] = (
+        None
+    )
+    model: Annotated[str, Opt(MODEL_HELP, flags=("--model", "-m"))] = "smollm2"
+    _: KW_ONLY
+    max_tokens: Annotated[int, Opt("Longest answer, in tokens.", least=1)] = 128
+    temperature: Annotated[float, Opt("0 takes the likeliest token each time.", least=0)] = 0.0
+    seed: Annotated[int, Opt("Random seed.", least=0)] = 0
+
+
+@command(AskOptions)
+def ask(options: AskOptions, view: View) -> int:
     """Let a model answer, and show how sure it was of each token of its answer.
 
     Example: howsure ask "What is the capital of France?" --model smollm2
     """
-    from howsure.models.registry import load
     from howsure.studies.reading import read_answer
 
-    given = read_argument(question)
-    opened = load(
-        model,
-        lazy=True,
-        base_url=base_url,
-        device=device,
-        trust_remote_code=trust_remote_code,
-        announce=common.announcer(quiet),
+    given, model = read_argument(options.question), _opened(options, view)
+    if view.dry_run:
+        return common.print_plan({"items": 1, "model_calls": 1, "tokens_at_most": options.max_tokens}, view.as_json)
+    answer = read_answer(
+        given, model, max_tokens=options.max_tokens, temperature=options.temperature, seed=options.seed
     )
-    if dry_run:
-        return common.print_plan({"items": 1, "model_calls": 1, "tokens_at_most": max_tokens}, as_json)
-    answered = read_answer(given, opened, max_tokens=max_tokens, temperature=temperature, seed=seed)
-    return _print(answered, as_json, quiet)
+    return _print(answer, view)
+
+
+def _opened(options: Any, view: View) -> Model:
+    """The model that was named, without its weights."""
+    from howsure.models.registry import load
+
+    return load(options.model, lazy=True, **options.part(ModelOptions) | {"announce": common.announcer(view.quiet)})
 
 
 def read_argument(argument: str | None) -> str:
@@ -125,15 +119,13 @@ def _decode(content: bytes, source: str) -> str:
         raise InputError(f"{source} is not UTF-8 text: byte {error.start} cannot be read; convert it first") from error
 
 
-def _print(reading: object, as_json: bool, quiet: bool) -> int:
+def _print(reading: Reading, view: View) -> int:
     from howsure.report.console import output
     from howsure.report.surprise import coloured, print_reading
-    from howsure.studies.reading import Reading
 
-    assert isinstance(reading, Reading)
-    if as_json:
+    if view.as_json:
         common.print_json(reading.to_dict())
-    elif quiet:
+    elif view.quiet:
         output().print(coloured(reading), soft_wrap=True)
     else:
         print_reading(output(), reading)

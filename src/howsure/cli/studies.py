@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from howsure.cli import common
-from howsure.cli.commands import command_of, parameters
-from howsure.options import Opt, Options, names_of
+from howsure.cli.commands import View, command
+from howsure.errors import InputError
+from howsure.options import Opt, names_of
 from howsure.studies import registry
 
 if TYPE_CHECKING:
     from howsure.studies.study import Study
-
-
-@dataclass(frozen=True, kw_only=True)
-class View(Options):
-    """What concerns the terminal alone."""
-
-    as_json: Annotated[bool, Opt("Print data instead of tables.", flags=("--json",))] = False
-    quiet: Annotated[bool, Opt("No progress and no remarks, only the result.", flags=("--quiet", "-q"))] = False
-    dry_run: Annotated[bool, Opt("Say what it would take (items, model calls, tokens) and stop.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +37,33 @@ class StepsView(View):
     ] = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class TurnsView(View):
+    detailed: Annotated[bool, Opt("Show one simulation turn by turn.")] = False
+    simulation: Annotated[int, Opt("Which simulation --detailed shows, from 1.")] = 1
+    plot: Annotated[
+        Path | None, Opt("Draw failures avoided against interventions into this .svg or .png.", path="local")
+    ] = None
+
+    def check(self, options: Any, items: Any = None) -> None:
+        if self.plot is not None:
+            from howsure.report.plots import check_plot
+
+            check_plot(self.plot)
+            if not options.policy:
+                raise InputError(
+                    "--plot draws what interventions save: give at least one --policy, such as confirm:1:0.3"
+                )
+        if items is not None and self.detailed and not 1 <= self.simulation <= len(items.items):
+            raise InputError(f"--simulation must be 1 to {len(items.items)}, not {self.simulation}")
+
+    def deliver(self, result: Any) -> None:
+        if self.plot is not None:
+            from howsure.report.plots import plot_interventions
+
+            plot_interventions(result.summary.groups, self.plot)
+
+
 @dataclass(frozen=True)
 class Shown:
     """How a study's result is printed, and what of that can be chosen."""
@@ -52,11 +72,13 @@ class Shown:
     """`module:function` of (console, result, view)."""
     view: type[View] = View
     hooks: str | None = None
-    """`module:function` of (view), which gives more options: whom a study asks, and whom it tells, meanwhile."""
+    """`module:function` of (view), which gives more options: whom a study asks and tells meanwhile."""
 
 
 SHOWN = {
     "mcq": Shown("howsure.report.mcq:print_result", FlipsView),
+    "perplexity": Shown("howsure.report.perplexity:print_result"),
+    "trajectories": Shown("howsure.report.trajectories:print_result", TurnsView),
 }
 PLAIN = Shown("howsure.report.tables:print_result")
 
@@ -66,28 +88,29 @@ def study_command(name: str) -> Any:
     study = registry.study_named(name)
     shown = SHOWN.get(name, PLAIN)
 
-    def function(given: dict[str, Any]) -> int:
-        return run(study, shown, given)
+    @command(study.options, shown.view, study.help)
+    def made(options: Any, view: View) -> int:
+        return run(study, shown, options, view)
 
-    made = command_of(function, [*parameters(study.options), *parameters(shown.view)], study.help)
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     single.command(name=name.rpartition(" ")[2], context_settings={"help_option_names": ["-h", "--help"]})(made)
     return typer.main.get_command(single)
 
 
-def run(study: Study[Any], shown: Shown, given: dict[str, Any]) -> int:
+def run(study: Study[Any], shown: Shown, options: Any, view: View) -> int:
     """One Python call, and one printing."""
     from howsure.report.console import output, remarks
     from howsure.report.progress import progress_for
     from howsure.runs.run import prepared
 
-    view = shown.view(**{name: given.pop(name) for name in names_of(shown.view)})
     hooks = {} if shown.hooks is None else _function(shown.hooks)(view)
-    quiet = view.quiet or bool(hooks)
-    known = names_of(study.options)
-    more = {"announce": common.announcer(view.quiet)} if "announce" in known else {}
-    options: Any = study.options(**given | hooks | more | {"progress": progress_for(remarks(), quiet)})
+    if "announce" in names_of(study.options):
+        hooks["announce"] = common.announcer(view.quiet)
+    options = options.with_(**{"progress": progress_for(remarks(), view.quiet)} | hooks)
+    view.check(options)
+    view.check(options)
     with prepared(study, options) as ready:
+        view.check(options, ready.items)
         if view.dry_run:
             return common.print_plan(ready.cost(), view.as_json)
         result = ready.run()
@@ -95,6 +118,7 @@ def run(study: Study[Any], shown: Shown, given: dict[str, Any]) -> int:
         common.print_json(result.comparison if hasattr(result, "comparison") else result.summary)
     else:
         _function(shown.printer)(output(), result, view)
+    view.deliver(result)
     return common.SOME_FAILED if result.failed else common.DONE
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
 from howsure.models.images import Picture, inspect_picture
-from howsure.options import Opt, Options
+from howsure.models.options import ModelOptions as ModelOptions
 
 
 class Capability(StrEnum):
@@ -181,43 +180,6 @@ class Counters(msgspec.Struct):
     head_rows_run: int = 0
     padding_run: int = 0
     images_run: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions(Options):
-    """How to open a model; what a back end has no use for, it ignores.
-
-    `max_pixels` is the most that an image-text model on this machine sees of an image, None what the checkpoint says.
-    `elsewhere` means that others open the model for the work: `device` is theirs, and not looked for on this machine.
-    """
-
-    base_url: Annotated[
-        str | None,
-        Opt("Address of an OpenAI-compatible server, such as http://127.0.0.1:8080/v1.", identity="no"),
-    ] = None
-    device: Annotated[
-        str | None, Opt("cpu, cuda, cuda:1, mps. Default: a GPU where there is one.", identity="no")
-    ] = None
-    dtype: Annotated[
-        str | None,
-        Opt("float32, bfloat16, float16. Default: float32 on a CPU, the checkpoint's on a GPU.", identity="no"),
-    ] = None
-    compile: Annotated[
-        bool,
-        Opt("For long runs on a GPU: some 20 s of compiling, then about a third faster.", identity="no"),
-    ] = False
-    tokenizer: Annotated[
-        str | None,
-        Opt("Folder or name to take the tokenizer from, where the checkpoint has none.", identity="no"),
-    ] = None
-    token_budget: Annotated[
-        int | None, Opt("Tokens run at once. Default: 2048 on a CPU, 16384 on a GPU.", identity="no")
-    ] = None
-    trust_remote_code: Annotated[bool, Opt("Let a checkpoint run Python code of its own.", identity="no")] = False
-    max_pixels: int | None = None
-    concurrency: int = 8
-    elsewhere: bool = False
-    announce: Callable[[str], None] | None = None
 
 
 class Model(ABC):
