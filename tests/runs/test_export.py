@@ -1,14 +1,17 @@
-"""Runs as Parquet: what is read back is what the samples hold, whatever their shape, and whoever reads it."""
+"""Runs as Parquet: columns by what a study declares, values as the samples hold them, whoever reads them back."""
 
 from __future__ import annotations
 
+import enum
+import itertools
 import json
 import math
 import os
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import duckdb
 import msgspec
@@ -16,23 +19,31 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import RunDamaged, StorageError
 from howsure.evidence import Outcome
+from howsure.evidence.types import TokenRecord
 from howsure.runs import Identity, Run, RunWriter, Sample
-from howsure.runs.export import COMMON_COLUMNS, Shape, parquet, shape_of, write_parquet
-from howsure.runs.export.columns import MOST_COLUMNS, joined
-from howsure.runs.export.shapes import MOST_DEPTH, MOST_FIELDS
+from howsure.runs.export import COMMON_COLUMNS, Holds, parquet, write_parquet
+from howsure.runs.export.columns import joined
 from howsure.runs.files import to_json
+from howsure.runs.records import encoded
+from howsure.types import Fields
 
 IDENTITY = Identity("odd", {"b": 1, "a": None}, {"name": "m", "sha": "1"}, {"fingerprint": "sha256:0"}, 7)
 
 
-def run_with(folder: Path, *lines: Any, torn: bytes = b"") -> Run:
+class Plain(Fields):
+    """A record with one number."""
+
+    v: float | None = None
+
+
+def run_with(folder: Path, *lines: Any, study: str = "odd", torn: bytes = b"") -> Run:
     """A run whose samples.jsonl holds these lines; a plain dictionary is the result of a sample."""
-    with RunWriter(folder, IDENTITY, len(lines)):
+    with RunWriter(folder, msgspec.structs.replace(IDENTITY, study=study), len(lines)):
         pass
     whole = [
         one if isinstance(one, bytes) else to_json({"id": f"s{place}", "index": place, "result": one})
@@ -42,102 +53,235 @@ def run_with(folder: Path, *lines: Any, torn: bytes = b"") -> Run:
     return Run(folder)
 
 
-def exported(folder: Path, *results: Any, **more: Any) -> pa.Table:
+def exported(
+    folder: Path, *results: Any, record: Any = Plain, kind_of_evidence: Any = dict[str, Any], **more: Any
+) -> pa.Table:
     path = folder / "x.parquet"
-    write_parquet([run_with(folder / "run", *results)], path, shape_of([]), **more)
+    write_parquet([run_with(folder / "run", *results)], path, {"odd": Holds(record, kind_of_evidence)}, **more)
     return pq.read_table(path)
 
 
-def type_of(folder: Path, *values: Any) -> str | None:
-    """The type of a column with these values, or None where there is no such column."""
-    schema = exported(folder, *({"v": value} for value in values)).schema
-    return str(schema.field("result.v").type) if "result.v" in schema.names else None
+def own(table: pa.Table) -> dict[str, str]:
+    """The columns of the study with their types."""
+    return {
+        field.name: re.sub(r" \('[^']*'\)", "", str(field.type)).replace("element: ", "")
+        for field in table.schema
+        if field.name not in COMMON_COLUMNS
+    }
+
+
+def texts_of(table: pa.Table) -> dict[str, str]:
+    found: dict[str, str] = json.loads(table.schema.metadata[b"howsure.json_text"])
+    return found
 
 
 # -- types ------------------------------------------------------------------------------------------------------------
 
 
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+class Point(msgspec.Struct):
+    x: int
+    y: float | None = None
+
+
+class Step(Fields, rename={"at": "X|S"}):
+    at: Point | None = None
+    many: dict[str, float] = msgspec.field(default_factory=dict)
+
+
 @pytest.mark.parametrize(
-    ("values", "wanted"),
+    ("hint", "wanted", "value", "read"),
     [
-        ([True, None], "bool"),
-        ([1, 2], "int64"),
-        ([-(2**63), 2**63 - 1], "int64"),
-        ([1, 2.5], "double"),
-        ([2**53, 0.5], "double"),
-        ([2**53 + 1, 0.5], "string"),
-        ([2**63], "string"),
-        (["a", None], "string"),
-        (["a", 1], "string"),
-        ([True, 1], "string"),
-        ([[1], [0.5, None]], "list<element: double>"),
-        ([["a"], [1]], "list<element: string>"),
-        ([[], None], "list<element: null>"),
-        ([[[]], [[1]]], "list<element: list<element: int64>>"),
-        ([{"x": 1}, [1]], "string"),
-        ([[{"x": 1}, {"y": "a"}]], "list<element: struct<x: int64, y: string>>"),
-        ([[{}]], "list<element: string>"),
-        ([None, None], None),
-        ([{}, {}], None),
+        (bool, "bool", True, True),
+        (int | None, "int64", -(2**63), -(2**63)),
+        (float, "double", 1, 1.0),
+        (int | float, "double", 3, 3.0),
+        (str, "string", "é\0", "é\0"),
+        (Literal["a", "b"] | None, "string", "b", "b"),
+        (Colour, "string", "red", "red"),
+        (Annotated[int, msgspec.Meta(ge=0)], "int64", 3, 3),
+        (list[int], "list<int64>", [], []),
+        (list[list[float | None]], "list<list<double>>", [[1, None], []], [[1.0, None], []]),
+        (tuple[float, ...], "list<double>", [0.5], [0.5]),
+        (Sequence[str], "list<string>", ["a"], ["a"]),
+        (list[Point], "list<struct<x: int64, y: double>>", [{"x": 1}], [{"x": 1, "y": None}]),
+        (dict[str, int], "map<string, int64>", {"a b": 1, "": 2}, [("a b", 1), ("", 2)]),
+        (Mapping[str, list[bool]], "map<string, list<bool>>", {"a": [True]}, [("a", [True])]),
+        (dict[str, Point], "map<string, struct<x: int64, y: double>>", {"a": {"x": 1}}, [("a", {"x": 1, "y": None})]),
     ],
     ids=str,
 )
-def test_the_type_is_decided_over_all_samples(values: list[Any], wanted: str | None, tmp_path: Path) -> None:
-    assert type_of(tmp_path, *values) == wanted
-    assert type_of(tmp_path / "again", *reversed(values)) == wanted, "whatever comes first"
+def test_a_declared_type_is_a_column_of_that_type(
+    hint: Any, wanted: str, value: Any, read: Any, tmp_path: Path
+) -> None:
+    record = msgspec.defstruct("Record", [("v", hint | None, None)])
+    table = exported(tmp_path, {"v": value}, {"v": None}, {}, record=record, evidence=False)
+    assert own(table) == {"result.v": wanted}
+    assert table["result.v"].to_pylist() == [read, None, None]
+    assert texts_of(table) == {}
 
 
-def test_what_has_no_common_type_is_json_text_with_a_note(tmp_path: Path) -> None:
-    table = exported(tmp_path, {"v": "a"}, {"v": 2**70}, {"v": None}, {"v": {"x": [1, "é"]}})
-    assert table["result.v"].to_pylist() == ['"a"', str(2**70), None, '{"x":[1,"é"]}']
-    assert table.schema.field("result.v").metadata == {b"howsure": b"JSON text: values of several kinds"}
-    assert json.loads(table.schema.metadata[b"howsure.json_text"]) == {"result.v": "values of several kinds"}
+@pytest.mark.parametrize("hint", [Any, dict[str, Any], dict, int | str, list[int] | int, Point | int, object], ids=str)
+def test_what_may_have_any_form_is_json_text_with_a_note(hint: Any, tmp_path: Path) -> None:
+    record = msgspec.defstruct("Record", [("v", hint, None), ("many", list[hint], [])])
+    values = [{"a": [1, "é", None]}] if hint in (Any, object, dict, dict[str, Any]) else [3]
+    table = exported(tmp_path, *({"v": value, "many": [value, value]} for value in values), {}, record=record)
+    assert own(table) == {"result.v": "string", "result.many": "list<string>", "evidence": "string"}
+    assert [msgspec.json.decode(value) for value in table["result.v"].to_pylist()[:-1]] == values
+    assert [msgspec.json.decode(value) for value in table["result.many"].to_pylist()[0]] == values * 2
+    assert table["result.v"].to_pylist()[-1] is None, "and not the text null"
+    assert table.schema.field("result.v").metadata == {b"howsure": b"JSON text: values of any form"}
+    why = "values of any form"
+    assert texts_of(table) == {"result.v": why, "result.many[]": why, "evidence": why}
 
 
-def test_dictionaries_lie_flat_and_many_keys_are_data(tmp_path: Path) -> None:
-    few = {"d": {"x": 1, "y": {"z": 0.5}}}
-    many = [{"p": {f"word {place}": place / 7}} for place in range(MOST_FIELDS + 1)]
-    table = exported(tmp_path, few, *many)
-    assert {"result.d.x", "result.d.y.z", "result.p"} == set(table.schema.names) - set(COMMON_COLUMNS)
-    assert table.schema.field("result.p").type.item_type == pa.float64()
-    assert table["result.p"].to_pylist()[1:3] == [[("word 0", 0.0)], [("word 1", 1 / 7)]]
-    named = exported(tmp_path / "b", *many[:-1])
-    assert len(named.schema.names) == len(COMMON_COLUMNS) + MOST_FIELDS
+def test_texts_are_found_wherever_they_lie(tmp_path: Path) -> None:
+    deep = msgspec.defstruct("Deep", [("v", Any, None), ("w", int, 0)])
+    record = msgspec.defstruct("Record", [("one", deep | None, None), ("some", dict[str, list[deep]], {})])
+    lines = [{"one": {"v": [1]}, "some": {"a": [{"v": "x", "w": 2}, {"w": 3}]}}, {"one": None}]
+    table = exported(tmp_path, *lines, record=record, evidence=False)
+    assert table["result.one.v"].to_pylist() == ["[1]", None]
+    assert table["result.some"].to_pylist() == [[("a", [{"v": '"x"', "w": 2}, {"v": None, "w": 3}])], None]
+    assert set(texts_of(table)) == {"result.one.v", "result.some{}[].v"}
 
 
-@pytest.mark.parametrize("key", ["", "N" * 1_000_000, "line\nbreak", "nul\0"], ids=["empty", "1 MB", "newline", "nul"])
-def test_a_key_that_is_no_name_makes_keys_data(key: str, tmp_path: Path) -> None:
-    table = exported(tmp_path, {"d": {key: 1, "b": None}})
-    assert table["result.d"].to_pylist() == [[(key, 1), ("b", None)]]
+def test_structs_lie_flat_and_a_struct_that_is_not_there_is_null_in_all_its_columns(tmp_path: Path) -> None:
+    record = msgspec.defstruct("Record", [("step", Step | None, None), ("name", str, "")])
+    lines = [{"step": {"X|S": {"x": 1, "y": 0.5}, "many": {}}}, {"step": {"X|S": None}}, {"step": None, "name": "n"}]
+    table = exported(tmp_path, *lines, record=record, evidence=False)
+    assert own(table) == {
+        "result.step.X|S.x": "int64",
+        "result.step.X|S.y": "double",
+        "result.step.many": "map<string, double>",
+        "result.name": "string",
+    }, "under the names that they have in JSON"
+    assert table["result.step.X|S.x"].to_pylist() == [1, None, None]
+    assert table["result.step.many"].to_pylist() == [[], None, None]
 
 
-def test_keys_with_dots_collide_with_nothing(tmp_path: Path) -> None:
-    table = exported(tmp_path, {"a.b": 1, "a": {"b": 2}, '"a': {"b": 3}, "c": {"D": 4, "d": 5}})
-    assert [table[name].to_pylist() for name in ('result."a.b"', "result.a.b", 'result."\\"a".b')] == [[1], [2], [3]]
-    assert table["result.c"].to_pylist() == [[("D", 4), ("d", 5)]], "DuckDB takes D and d for one name"
+def test_names_with_dots_collide_with_nothing(tmp_path: Path) -> None:
+    inner = msgspec.defstruct("Inner", [("b", int, 0)])
+    names = {"dotted": "a.b", "inner": "a", "bracket": "a[]"}
+    record = msgspec.defstruct("Record", [("dotted", int), ("inner", inner), ("bracket", inner)], rename=names)
+    table = exported(tmp_path, {"a.b": 1, "a": {"b": 2}, "a[]": {"b": 3}}, record=record)
+    columns = [table[name].to_pylist() for name in ('result."a.b"', "result.a.b", 'result."a[]".b')]
+    assert columns == [[1], [2], [3]]
 
 
-def test_no_file_has_endless_columns_and_no_shape_grows_with_the_run(tmp_path: Path) -> None:
-    wide = {f"a{i}": {f"b{j}": {f"c{k}": 1 for k in range(8)} for j in range(20)} for i in range(20)}
-    table = exported(tmp_path, wide)
-    assert len(table.schema.names) < MOST_COLUMNS
-    assert dict(table["result.a3"].to_pylist()[0])["b7"] == {f"c{k}": 1 for k in range(8)}
-    shape = shape_of([])
-    before = shape.room.places
-    for sample in range(300):
-        shape.see({"result": {"d": {f"{sample}-{i}": [{f"{sample}-{i}": i}] for i in range(300)}}})
-    assert before - shape.room.places < 10
+def test_declared_columns_are_there_though_no_sample_fills_them_and_others_are_not(tmp_path: Path) -> None:
+    line = to_json(
+        {"id": "a", "index": 0, "result": {"new": 1, "v": 2}, "evidence": {"tokens": ["x"], "logprobs": [-1]}}
+    )
+    table = exported(tmp_path, line, kind_of_evidence=TokenRecord)
+    assert own(table) == {
+        "result.v": "double",
+        "evidence.tokens": "list<string>",
+        "evidence.logprobs": "list<double>",
+        "evidence.bytes": "list<string>",
+        "evidence.top.starts": "list<int64>",
+        "evidence.top.tokens": "list<string>",
+        "evidence.top.logprobs": "list<double>",
+        "evidence.top.bytes": "list<string>",
+        "evidence.entropies_nats": "list<double>",
+        "evidence.prefix_chars": "int64",
+    }, "a field that a later edition added is skipped"
+    assert table["evidence.logprobs"].to_pylist() == [[-1.0]]
+    assert list(own(exported(tmp_path / "none"))) == ["result.v", "evidence"]
 
 
-def test_what_is_nested_too_deeply_is_text(tmp_path: Path) -> None:
-    deep: Any = 1
-    for _ in range(400):
-        deep = [deep]
-    value = exported(tmp_path, {"v": deep})["result.v"].to_pylist()[0]
-    for _ in range(MOST_DEPTH - 2):  # a sample and its result are two already
-        (value,) = value
-    left = 400 - (MOST_DEPTH - 2)
-    assert value == "[" * left + "1" + "]" * left
+def test_without_evidence(tmp_path: Path) -> None:
+    line = to_json({"id": "a", "index": 0, "result": {"v": 1}, "evidence": {"tokens": 3}})
+    lean = exported(tmp_path, line, kind_of_evidence=TokenRecord, evidence=False)
+    assert set(lean.schema.names) == {*COMMON_COLUMNS, "result.v"}, "nor is it looked at"
+    with pytest.raises(RunDamaged, match=r"line 1: Expected `array`, got `int` - at `\$.evidence.tokens`"):
+        exported(tmp_path / "b", line, kind_of_evidence=TokenRecord)
+
+
+# -- several studies --------------------------------------------------------------------------------------------------
+
+
+def test_samples_of_a_study_that_is_not_known_are_json_text(tmp_path: Path) -> None:
+    run = run_with(tmp_path / "run", {"v": "a", "w": {"x": [1, "é"]}}, b'{"id":"s1","index":1,"evidence":{"t":[0.5]}}')
+    write_parquet([run], tmp_path / "x.parquet", {})
+    table = pq.read_table(tmp_path / "x.parquet")
+    assert own(table) == {"result": "string", "evidence": "string"}
+    assert table["result"].to_pylist() == ['{"v":"a","w":{"x":[1,"é"]}}', "{}"]
+    assert table["evidence"].to_pylist() == ["{}", '{"t":[0.5]}']
+    assert texts_of(table) == dict.fromkeys(("result", "evidence"), "values of any form")
+
+
+def together(folder: Path, one: Any, other: Any, *lines: dict[str, Any]) -> pa.Table:
+    """Two runs of two studies, one line each, in one file."""
+    kinds = zip(("one", "other"), (one, other), lines, strict=True)
+    runs = [run_with(folder / study, line, study=study) for study, _, line in kinds]
+    holds = {"one": Holds(one), "other": Holds(other)}
+    write_parquet(runs, folder / "x.parquet", holds, evidence=False)
+    write_parquet(runs[::-1], folder / "turned.parquet", holds, evidence=False)
+    tables = [pq.read_table(folder / f"{name}.parquet") for name in ("x", "turned")]
+    assert own(tables[0]) == dict(sorted(own(tables[1]).items(), key=lambda one: list(own(tables[0])).index(one[0])))
+    assert texts_of(tables[0]) == texts_of(tables[1]), "whichever comes first"
+    return tables[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wanted", "values", "read"),
+    [
+        (int, int, "int64", (1, 2), [1, 2]),
+        (int, float, "double", (1, 0.5), [1.0, 0.5]),
+        (int, str, "string", (1, "a"), ["1", '"a"']),
+        (str, dict[str, str], "string", ("a", {"b": "c"}), ['"a"', '{"b":"c"}']),
+        (list[int], list[str], "string", ([1], ["a"]), ["[1]", '["a"]']),
+        (Any, str, "string", ({"a": 1}, "b"), ['{"a":1}', '"b"']),
+        (Any, Any, "string", (1, "b"), ["1", '"b"']),
+        (Point, float, "string", ({"x": 1}, 0.5), ['{"x":1}', "0.5"]),
+        (list[Any], list[str], "string", ([1], ["a"]), ["[1]", '["a"]']),
+    ],
+    ids=str,
+)
+def test_fields_of_one_name_get_a_type_that_takes_both(
+    one: Any, other: Any, wanted: str, values: Any, read: list[Any], tmp_path: Path
+) -> None:
+    records = [msgspec.defstruct("Record", [("v", hint)]) for hint in (one, other)]
+    table = together(tmp_path, *records, *({"v": value} for value in values))
+    assert own(table) == {"result.v": wanted}
+    assert table["result.v"].to_pylist() == read
+    several = wanted == "string" and one is not other
+    assert texts_of(table).get("result.v") == (
+        "values of several kinds" if several else "values of any form" if one is Any else None
+    )
+
+
+@pytest.mark.parametrize("number", [int, float])
+def test_structs_of_several_studies_are_merged_field_by_field(number: Any, tmp_path: Path) -> None:
+    """Also where both are of one type, in which other fields are JSON text."""
+    inner = msgspec.defstruct("Inner", [("x", number), ("t", Any, None), ("u", str, "")])
+    other = msgspec.defstruct("Other", [("x", float), ("t", str, ""), ("u", Any, None)])
+    a = msgspec.defstruct("A", [("inner", inner), ("own", str)])
+    b = msgspec.defstruct("B", [("inner", other | None)])
+    lines = {"inner": {"x": 1, "t": 2, "u": "v"}, "own": "o"}, {"inner": {"x": 0.5, "t": "w", "u": [3]}}
+    table = together(tmp_path, a, b, *lines)
+    texts = dict.fromkeys(("result.inner.t", "result.inner.u"), "string")
+    assert own(table) == {"result.inner.x": "double"} | texts | {"result.own": "string"}
+    rows = table.select([*texts, "result.own"]).to_pylist()
+    assert [list(row.values()) for row in rows] == [["2", '"v"', "o"], ['"w"', "[3]", None]]
+    assert texts_of(table) == dict.fromkeys(texts, "values of several kinds")
+
+
+def test_several_runs_are_one_file(tmp_path: Path) -> None:
+    runs = [run_with(tmp_path / "a", {"v": 1}), run_with(tmp_path / "b", {"v": 0.5})]
+    done = write_parquet(runs, tmp_path / "x.parquet", {"odd": Holds(Plain)})
+    table = pq.read_table(done.path)
+    assert (done.runs, done.rows, done.columns) == (2, 2, len(table.schema))
+    assert done.byte_count == done.path.stat().st_size
+    assert table.select(["run", "result.v"]).to_pylist() == [
+        {"run": "a", "result.v": 1.0},
+        {"run": "b", "result.v": 0.5},
+    ]
+    assert len({name for name in table.schema.metadata if name.startswith(b"run.json/")}) == 2
+    assert len(set(table["run_id"].to_pylist())) == 2, "though all that was asked for is the same"
 
 
 # -- what every file has ----------------------------------------------------------------------------------------------
@@ -147,11 +291,11 @@ def test_the_columns_of_the_run_stand_in_every_row(tmp_path: Path, lenient_pages
     folder = tmp_path / "my run"
     with RunWriter(folder, IDENTITY, 3, source="data.jsonl") as writer:
         writer.append([Sample("b", 1, {}, outcome=Outcome(True, 0.5, 3.0)), Sample("a", 0, reason="r", detail="d")])
-        running = write_parquet([Run(folder)], folder / "samples.parquet", shape_of([]))
+        running = write_parquet([Run(folder)], folder / "samples.parquet", {"odd": Holds(Plain)})
         writer.append([Sample("c", 2)])
         writer.finish({"headline": [], "notes": []})
     table = pq.read_table(running.path)
-    assert table.schema.names == list(COMMON_COLUMNS)
+    assert table.schema.names == [*COMMON_COLUMNS, "result.v", "evidence"]
     first, second = table.to_pylist()
     assert (first["run"], first["study"], first["model"], first["data"]) == ("my run", "odd", "m", "data.jsonl")
     assert first["data_fingerprint"] == "sha256:0"
@@ -161,7 +305,7 @@ def test_the_columns_of_the_run_stand_in_every_row(tmp_path: Path, lenient_pages
     assert (first["id"], first["reason"], first["detail"], first["outcome.correct"]) == ("a", "r", "d", None)
     assert (second["id"], second["outcome.correct"], second["outcome.reward"]) == ("b", True, 0.5)
     assert second["outcome.distance"] == 3.0
-    again = write_parquet([Run(folder)], folder / "samples.parquet", shape_of([]))
+    again = write_parquet([Run(folder)], folder / "samples.parquet", {"odd": Holds(Plain)})
     table = pq.read_table(again.path)
     assert (table.num_rows, set(table["status"].to_pylist())) == (3, {"finished"})
     assert set(table["run_id"].to_pylist()) == {first["run_id"]}, "the same run, wherever it lies and however far it is"
@@ -174,7 +318,8 @@ def test_the_columns_of_the_run_stand_in_every_row(tmp_path: Path, lenient_pages
 
 def test_a_run_without_samples_and_one_without_a_result(tmp_path: Path) -> None:
     assert exported(tmp_path).num_rows == 0
-    assert exported(tmp_path / "b", {}).schema.names == list(COMMON_COLUMNS)
+    assert exported(tmp_path / "b", {})["result.v"].to_pylist() == [None]
+    assert exported(tmp_path / "c", b'{"id":"a","index":0}')["result.v"].to_pylist() == [None]
 
 
 def test_rows_are_in_the_order_of_the_data_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,44 +332,12 @@ def test_rows_are_in_the_order_of_the_data_in_groups(tmp_path: Path, monkeypatch
     assert pq.read_metadata(tmp_path / "x.parquet").num_row_groups > 3
 
 
-def test_several_runs_are_one_file(tmp_path: Path) -> None:
-    runs = [run_with(tmp_path / "a", {"v": 1}), run_with(tmp_path / "b", {"v": 0.5, "w": "x"})]
-    done = write_parquet(runs, tmp_path / "x.parquet", shape_of([]))
-    table = pq.read_table(done.path)
-    assert (done.runs, done.rows) == (2, 2)
-    assert table.select(["run", "result.v", "result.w"]).to_pylist() == [
-        {"run": "a", "result.v": 1.0, "result.w": None},
-        {"run": "b", "result.v": 0.5, "result.w": "x"},
-    ]
-    assert len({name for name in table.schema.metadata if name.startswith(b"run.json/")}) == 2
-    assert len(set(table["run_id"].to_pylist())) == 2, "though all that was asked for is the same"
-
-
-def test_declared_columns_are_there_in_their_type(tmp_path: Path) -> None:
-    shape = shape_of([{"result": {"v": 0.5, "words": [""]}, "evidence": {"logprobs": [0.5]}}])
-    write_parquet([run_with(tmp_path / "run", {"v": 1}, {"words": []})], tmp_path / "x.parquet", shape)
-    schema = pq.read_schema(tmp_path / "x.parquet")
-    wanted = {
-        "result.v": "double",
-        "result.words": "list<element: string>",
-        "evidence.logprobs": "list<element: double>",
-    }
-    assert {name: str(schema.field(name).type) for name in wanted} == wanted
-
-
-def test_without_evidence(tmp_path: Path) -> None:
-    line = to_json({"id": "a", "index": 0, "result": {"v": 1}, "evidence": {"tokens": ["x"]}})
-    assert "evidence.tokens" in exported(tmp_path, line).schema.names
-    lean = exported(tmp_path / "b", line, evidence=False)
-    assert set(lean.schema.names) == {*COMMON_COLUMNS, "result.v"}
-
-
 # -- faults -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     run = run_with(tmp_path / "run", {"v": 1}, torn=b'{"id":"s1","index":1,"resu')
-    assert write_parquet([run], tmp_path / "x.parquet", shape_of([])).rows == 1
+    assert write_parquet([run], tmp_path / "x.parquet", {"odd": Holds(Plain)}).rows == 1
 
 
 @pytest.mark.parametrize(
@@ -235,18 +348,47 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
         (b'{"id":"s1","index":1,"result":{"v":"\\ud800"}}', "line 2: "),
         (b'{"id":"s1","index":1,"result":{"v":"\xff"}}', "line 2: "),
         (b'{"id":"s0","index":1}', "line 2: sample 's0' is there twice"),
-        (b'{"id":"s1","index":99999999999999999999}', "line 2: index 1e\\+20 is no place"),
+        (b'{"id":"s1","index":99999999999999999999}', "line 2: index 1e\\+20 is not a place"),
         (b'{"id":"s1","index":1,"outcome":{"correct":"yes"}}', "line 2: Expected `bool"),
+        (b'{"id":"s1","index":1,"result":null}', r"line 2: Expected `object`, got `null` - at `\$.result`"),
+        (b'{"id":"s1","index":1,"result":{"n":"wide"}}', r"got `str` - at `\$.result.n`; delete that line"),
+        (b'{"id":"s1","index":1,"result":{"n":1.5}}', r"got `float` - at `\$.result.n`"),
+        (b'{"id":"s1","index":1,"result":{"p":[{"x":1},{}]}}', r"missing required field `x` - at `\$.result.p\[1\]`"),
         (b'{"id":"s1","index":1,"result":' + b"[" * 5000, "line 2: "),
     ],
-    ids=["nan", "infinite", "surrogate", "no text", "twice", "index", "outcome", "endless"],
+    ids=[
+        "nan",
+        "infinite",
+        "surrogate",
+        "no text",
+        "twice",
+        "index",
+        "outcome",
+        "null",
+        "text",
+        "fraction",
+        "lacking",
+        "endless",
+    ],
 )
 def test_a_bad_line_is_named_and_the_old_file_stays(line: bytes, said: str, tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"old")
+    record = msgspec.defstruct("Record", [("v", Any, None), ("n", int | None, None), ("p", list[Point], [])])
     with pytest.raises(RunDamaged, match=said):
-        exported(tmp_path, {"v": 1}, line)
+        exported(tmp_path, {"v": 1}, line, record=record)
     assert (tmp_path / "x.parquet").read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "x.parquet"]
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**400], ids=["one", "negative", "huge"])
+def test_an_integer_of_more_than_64_bits_is_named_by_its_sample(value: int, tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_bytes(b"old")
+    record = msgspec.defstruct("Record", [("v", list[int])])
+    with pytest.raises(RunDamaged, match="samples.jsonl: sample 's1' holds what no column can; delete its line"):
+        exported(tmp_path, {"v": [2**63 - 1]}, {"v": [0, value]}, {"v": []}, record=record)
+    assert (tmp_path / "x.parquet").read_bytes() == b"old"
+    text = exported(tmp_path / "b", {"v": value}, record=msgspec.defstruct("Record", [("v", Any)]))
+    assert text["result.v"].to_pylist() == [str(value)], "JSON text holds it"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +404,7 @@ def test_samples_that_are_no_file_are_damage_and_not_waited_for(make: Any, said:
     (tmp_path / "run" / "samples.jsonl").unlink()
     make(tmp_path / "run" / "samples.jsonl")
     with pytest.raises(RunDamaged, match=f"samples.jsonl {said}"):
-        write_parquet([run], tmp_path / "x.parquet", shape_of([]))
+        write_parquet([run], tmp_path / "x.parquet", {"odd": Holds(Plain)})
     with pytest.raises(RunDamaged, match=f"samples.jsonl {said}"), RunWriter(tmp_path / "run", IDENTITY, 1):
         pass
     assert not (tmp_path / "x.parquet").exists()
@@ -290,7 +432,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="x.parquet cannot be written: the disk is full"):
-        write_parquet([run], tmp_path / "x.parquet", shape_of([]))
+        write_parquet([run], tmp_path / "x.parquet", {"odd": Holds(Plain)})
     assert (tmp_path / "x.parquet").read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "x.parquet"]
 
@@ -299,52 +441,87 @@ def test_a_run_that_is_changed_between_the_passes(tmp_path: Path, monkeypatch: p
     """It grows, and then its file is replaced by another: what the first pass saw is what is written."""
     run = run_with(tmp_path / "run", {"v": 1}, {"v": 2})
     samples = tmp_path / "run" / "samples.jsonl"
-    usual = parquet.kind_of
+    usual = parquet.schema_of
 
-    def meanwhile(shape: Shape) -> Any:
+    def meanwhile(*given: Any) -> Any:
         with samples.open("ab") as file:
             file.write(b'{"id":"new","index":2,"result":{"v":"text"}}\n')
         other = tmp_path / "other"
         other.write_bytes(b"gone\n")
         other.replace(samples)
-        return usual(shape)
+        return usual(*given)
 
-    monkeypatch.setattr(parquet, "kind_of", meanwhile)
-    write_parquet([run], tmp_path / "x.parquet", shape_of([]))
+    monkeypatch.setattr(parquet, "schema_of", meanwhile)
+    write_parquet([run], tmp_path / "x.parquet", {"odd": Holds(Plain)})
     assert pq.read_table(tmp_path / "x.parquet")["result.v"].to_pylist() == [1, 2]
 
 
 # -- read back by three readers ---------------------------------------------------------------------------------------
 
-KEYS = st.sampled_from(["a", "b", "A", "a.b", "", 'q"', "x y", "é", "[]", "k" * 101]) | st.text(max_size=3)
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.integers(-9, 9)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+REALS = st.floats(allow_nan=False, allow_infinity=False)
+KEYS = st.sampled_from(["a", "b", "A", "a.b", "", 'q"', "x y", "é", "[]", "k" * 101]) | TEXT
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | REALS | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
 )
-VALUES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
-)
-PARTS = st.dictionaries(KEYS, VALUES, max_size=3)
+NAMES = ("a", "b", "X|S", "a.b", "x y", "é[]", "{}")
+_numbers = itertools.count()
+
+Declared = tuple[Any, st.SearchStrategy[Any]]
+"""A type as a study may declare it, and values of it."""
+SCALARS: list[Declared] = [
+    (bool, st.booleans()),
+    (int, st.integers(-(2**63), 2**63 - 1)),
+    (float, REALS),
+    (str, TEXT),
+    (Literal["north", "south"], st.sampled_from(["north", "south"])),
+    (Any, ANY),
+    (dict[str, Any], st.dictionaries(KEYS, ANY, max_size=3)),
+    (int | str, st.integers(-9, 9) | TEXT),
+]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(PARTS, PARTS), max_size=4))
-@example([({f"key {i}": {str(j): 1 for j in range(9)} for i in range(600)}, {"x": [{"y": None}, {}, None]})])
-@example([({"v": 2**63}, {}), ({"v": -0.0}, {}), ({"v": 5e-324}, {})])
-def test_it_reads_back_as_it_was(tmp_path: Path, samples: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
-    lines = [
-        to_json({"id": str(place), "index": place, "result": result, "evidence": evidence})
-        for place, (result, evidence) in enumerate(samples)
+def or_none(one: Declared) -> Declared:
+    return one[0] | None if one[0] is not Any else Any, st.none() | one[1]
+
+
+def struct_of(fields: list[Declared]) -> Declared:
+    names = NAMES[: len(fields)]
+    made = [(f"f{i}", hint) for i, (hint, _) in enumerate(fields)]
+    renamed = {f"f{i}": name for i, name in enumerate(names)}
+    struct = msgspec.defstruct(f"S{next(_numbers)}", made, rename=renamed)
+    return struct, st.builds(struct, *(values for _, values in fields))
+
+
+HINTS = st.recursive(
+    st.sampled_from(SCALARS),
+    lambda inner: (
+        inner.map(or_none)
+        | inner.map(lambda one: (list[one[0]], st.lists(one[1], max_size=3)))
+        | inner.map(lambda one: (dict[str, one[0]], st.dictionaries(KEYS, one[1], max_size=3)))
+        | st.lists(inner, min_size=1, max_size=4).map(struct_of)
+    ),
+    max_leaves=5,
+)
+RECORDS = st.lists(HINTS, min_size=1, max_size=len(NAMES)).map(struct_of)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_it_reads_back_as_it_was(tmp_path: Path, data: st.DataObject) -> None:
+    record, results = data.draw(RECORDS)
+    kind_of_evidence, evidence = data.draw(RECORDS)
+    samples = [
+        Sample(str(place), place, *parts)
+        for place, parts in enumerate(data.draw(st.lists(st.tuples(results, evidence), max_size=4)))
     ]
     folder = tmp_path / f"{len(os.listdir(tmp_path))}"
-    table = exported(folder, *lines)
-    texts = json.loads(table.schema.metadata[b"howsure.json_text"])
-    whole = [nested(table, row, texts) for row in range(table.num_rows)]
-    assert whole == [{"result": bare(result), "evidence": bare(evidence)} for result, evidence in samples]
+    table = exported(folder, *map(encoded, samples), record=record, kind_of_evidence=kind_of_evidence)
+    whole = [nested(table, row, texts_of(table)) for row in range(table.num_rows)]
+    plain = [msgspec.to_builtins(sample) for sample in samples]
+    assert whole == [{part: bare(sample.get(part, {})) for part in ("result", "evidence")} for sample in plain]
     columns = [[told(value) for value in column.to_pylist()] for column in table.columns]
     path = str(folder / "x.parquet")
     assert [[told(value) for value in one.to_list()] for one in polars.read_parquet(path)] == columns

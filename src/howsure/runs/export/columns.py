@@ -6,6 +6,7 @@ that are data) is mended before by a function that exists only for the places th
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
 import types
@@ -50,6 +51,9 @@ def kind_of(hint: Any, place: str = "") -> Kind:
         hints = typing.get_type_hints(hint)
         names = zip(hint.__struct_encode_fields__, hint.__struct_fields__, strict=True)
         return struct_kind({name: kind_of(hints[field], joined(place, name)) for name, field in names})
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return struct_kind({name: kind_of(one, joined(place, name)) for name, one in hints.items()})
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (list, tuple, Sequence):
         items = kind_of(inside[0], f"{place}[]")
@@ -81,7 +85,7 @@ def merged(one: Kind | None, other: Kind | None, place: str = "") -> Kind:
     """A type that takes the values of both, for a file with the runs of several studies."""
     import pyarrow as pa
 
-    if one is None or other is None or (one.type == other.type and bool(one.texts) == bool(other.texts)):
+    if one is None or other is None or (one.type == other.type and one.texts == other.texts):
         kind = one or other
         assert kind is not None
         return kind

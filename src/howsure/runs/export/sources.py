@@ -99,7 +99,7 @@ class Source:
 @cache
 def _checker(record: Any, evidence: Any | None) -> msgspec.json.Decoder[Any]:
     parts = [("result", record)] + ([] if evidence is None else [("evidence", evidence)])
-    fields: list[Any] = [("id", str), ("index", int), *((name, kind | None, None) for name, kind in parts)]
+    fields: list[Any] = [("id", str), ("index", int), *((name, kind, None) for name, kind in parts)]
     fields += [("outcome", Outcome | None, None), ("reason", str | None, None), ("detail", str | None, None)]
     return msgspec.json.Decoder(msgspec.defstruct("Line", fields))
 
