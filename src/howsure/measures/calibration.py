@@ -72,10 +72,10 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0.9, 0.8], [1, 1], bins=10), 4)
     0.15
     """
-    found = reliability_bins(confidence, correct, bins, scheme)
-    if found is None:
+    table = reliability_bins(confidence, correct, bins, scheme)
+    if table is None:
         return None
-    return float(np.sum(found.count * np.abs(found.accuracy - found.mean_confidence)) / found.count.sum())
+    return float(np.sum(table.count * np.abs(table.accuracy - table.mean_confidence)) / table.count.sum())
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,14 @@ def calibration_floor(
     sure = unit_vector(confidence, "confidence")
     codes = cluster_codes(clusters, len(sure))
     units = int(codes.max(initial=-1)) + 1
-    found = reliability_bins(sure, np.zeros(len(sure)), bins, scheme)
-    if found is None or units < LEAST_UNITS:
+    table = reliability_bins(sure, np.zeros(len(sure)), bins, scheme)
+    if table is None or units < LEAST_UNITS:
         return None
     shared = 0.0 if units == len(sure) or correct is None else shared_luck(sure, correct, clusters=codes)
     index = _width_bins(sure, bins) if scheme == "width" else _mass_bins(sure, bins)
     order = np.argsort(index, kind="stable")
     sure, codes = sure[order], codes[order]
-    starts = np.cumsum(found.count) - found.count
+    starts = np.cumsum(table.count) - table.count
     expected = np.add.reduceat(sure, starts)
     rng = np.random.default_rng(seed)
     draws = max(100, min(draws, MOST_FLOOR_DRAWS // len(sure)))

@@ -60,8 +60,8 @@ def coherent_trust(p: ArrayLike, weights: ArrayLike | None = None) -> CoherentTr
     Two instructions, two groundings. The first grounding leaves the action open until the instruction decides it,
     the second decides it alone:
 
-    >>> found = coherent_trust([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
-    >>> round(found.information_s_nats, 4), round(found.information_sl_nats, 4), round(found.trust, 4)
+    >>> answer = coherent_trust([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    >>> round(answer.information_s_nats, 4), round(answer.information_sl_nats, 4), round(answer.trust, 4)
     (0.2158, 0.5623, 0.3837)
     """
     answers = _checked_answers(p)
@@ -83,7 +83,8 @@ def coherent_trust(p: ArrayLike, weights: ArrayLike | None = None) -> CoherentTr
 class CoherentNull:
     """T where neither instruction nor grounding matters, and answers differ by the wording of a prompt alone.
 
-    `mean` is what to expect then; 95 of 100 arrangements give `high` or less, and `share_at_least` reach the T found.
+    `mean` is what to expect then; 95 of 100 arrangements give `high` or less, and `share_at_least` reach the T
+    that was measured.
     """
 
     mean: float
@@ -101,8 +102,8 @@ def coherent_null(tables: Sequence[ArrayLike], *, arrangements: int = 2000, seed
     (S − 1) / (L S − 1), far above zero.
 
     >>> table = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]]
-    >>> found = coherent_null([table], seed=0)
-    >>> round(found.mean, 2), found.high
+    >>> null = coherent_null([table], seed=0)
+    >>> round(null.mean, 2), null.high
     (0.33, 1.0)
     """
     answers = np.stack([_checked_answers(table) for table in tables])
@@ -124,8 +125,7 @@ def coherent_null(tables: Sequence[ArrayLike], *, arrangements: int = 2000, seed
         given_s = cells[:, some].reshape(states, len(some), told, known, outcomes).mean(axis=2)
         nats = -np.sum(xlogy(given_s, given_s), axis=(0, 2, 3)) / known
         drawn[begun : begun + len(some)] = (float(np.sum(of_all)) - nats) / total
-    found = drawn[0]
-    at_least = float(np.mean(drawn >= found - ROUNDING_NATS))
+    at_least = float(np.mean(drawn >= drawn[0] - ROUNDING_NATS))  # the first order is that of the tables themselves
     high = float(np.quantile(drawn, 0.95, method="inverted_cdf"))
     return CoherentNull(float(drawn.mean()), high, at_least, len(drawn))
 

@@ -87,10 +87,10 @@ def _changes(values: Array, window: int) -> Array:
     end = np.arange(window + LEAST_BEFORE_TURNS, len(values) + 1)
     before = end - window
     change = (sums[end] - sums[before]) / window - sums[before] / before
-    found = np.full(len(values), np.nan)
-    found[end - 1] = change / np.sqrt(1 / window + 1 / before)
-    found[np.logical_or.accumulate(np.isinf(values)) & ~np.isnan(found)] = np.inf
-    return found
+    changes = np.full(len(values), np.nan)
+    changes[end - 1] = change / np.sqrt(1 / window + 1 / before)
+    changes[np.logical_or.accumulate(np.isinf(values)) & ~np.isnan(changes)] = np.inf
+    return changes
 
 
 def turn_count(uncertainty: Turns, *, lot: float = 0.0) -> Array:

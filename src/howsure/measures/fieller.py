@@ -55,8 +55,8 @@ def fieller_set(
     It inverts the t-test of "numerator − ρ · denominator = 0": every ρ with
     (n − ρ d)² ≤ t² (v_n − 2 ρ c + ρ² v_d) (Fieller 1954).
 
-    >>> found = fieller_set(1.0, 2.0, var_numerator=0.01, var_denominator=0.01, covariance=0.0, df=30)
-    >>> found.shape, round(found.low, 3), round(found.high, 3)
+    >>> fieller = fieller_set(1.0, 2.0, var_numerator=0.01, var_denominator=0.01, covariance=0.0, df=30)
+    >>> fieller.shape, round(fieller.low, 3), round(fieller.high, 3)
     ('interval', 0.39, 0.62)
     """
     t2 = t_critical(level, df) ** 2

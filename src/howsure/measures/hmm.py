@@ -66,15 +66,15 @@ class GaussianHMM:
         """`filtered` of each of many sequences, all of them one turn at a time, which is far faster.
 
         >>> one = GaussianHMM([1.0], [[1.0]], [[0.0]], [[[1.0]]])
-        >>> [found.shape for found in one.filtered_all([[[0.1], [0.2]], [], [[0.3]]])]
+        >>> [probabilities.shape for probabilities in one.filtered_all([[[0.1], [0.2]], [], [[0.3]]])]
         [(2, 1), (0, 1), (1, 1)]
         """
         rows = [_check_sequence(sequence, self.means.shape[1]) for sequence in sequences]
         packed = _pack(rows)
-        found, starts = _forward(self, packed).filtered, np.array(packed.starts, dtype=np.int64)
+        filtered, starts = _forward(self, packed).filtered, np.array(packed.starts, dtype=np.int64)
         longest_first = np.argsort([-len(sequence) for sequence in rows], kind="stable")
         places = np.argsort(longest_first)
-        return [found[starts[: len(sequence)] + place] for sequence, place in zip(rows, places, strict=True)]
+        return [filtered[starts[: len(sequence)] + place] for sequence, place in zip(rows, places, strict=True)]
 
     def log_likelihood(self, sequence: ArrayLike) -> float:
         """ln p(observations), in nats for densities; missing rows count for nothing, an empty sequence is 0.
@@ -134,8 +134,8 @@ def fit_hmm(
     """
     packed, centre, scale = _standardised(sequences, states)
     rng = np.random.default_rng(seed)
-    found = [_climb(_start(packed, states, rng), packed, iterations, tolerance) for _ in range(max(1, restarts))]
-    best, _ = max(found, key=lambda pair: pair[1])
+    fits = [_climb(_start(packed, states, rng), packed, iterations, tolerance) for _ in range(max(1, restarts))]
+    best, _ = max(fits, key=lambda pair: pair[1])
     return _ordered(
         GaussianHMM(
             best.initial,
@@ -203,13 +203,13 @@ def _weighed(prior: Array, log_density: Array) -> tuple[Array, Array]:
 
 def _log_densities(model: GaussianHMM, packed: _Packed) -> Array:
     """ln N(row; mean_k, covariance_k) as [rows × states]; 0 in missing rows, which explain all states alike."""
-    found = np.zeros((len(packed.rows), model.states))
+    log_density = np.zeros((len(packed.rows), model.states))
     rows, width = packed.rows[packed.observed], packed.rows.shape[1]
     for state, (mean, factor) in enumerate(zip(model.means, _factors(model.covariances), strict=True)):
         whitened = (rows - mean) @ np.linalg.inv(factor).T
         log_volume = np.log(np.diagonal(factor)).sum() + 0.5 * width * math.log(2 * math.pi)
-        found[packed.observed, state] = -0.5 * (whitened**2).sum(axis=1) - log_volume
-    return found
+        log_density[packed.observed, state] = -0.5 * (whitened**2).sum(axis=1) - log_volume
+    return log_density
 
 
 def _expected(model: GaussianHMM, packed: _Packed, forward: _Forward) -> _Expected:

@@ -51,7 +51,7 @@ MOST_STRETCH = 2.5
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval: its two ends, its level, how it was found, and whether that holds only roughly."""
+    """A confidence interval: its two ends, its level, how it was computed, and whether that holds only roughly."""
 
     low: float
     high: float

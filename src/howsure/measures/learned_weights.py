@@ -85,7 +85,8 @@ def fit_state_weights(features: ArrayLike, failed: ArrayLike, *, penalty: float 
     scale = float(s.sum(axis=1).mean())
     if scale == 0:
         return StateWeights(np.ones(s.shape[1]), 0.0, _log_odds(y))
-    intercept, slope, *v = min((_minimum(s / scale, y, start, penalty) for start in _starts(s, y)), key=_loss_of).x
+    minima = [_minimum(s / scale, y, start, penalty) for start in _starts(s, y)]
+    intercept, slope, *v = min(minima, key=lambda minimum: minimum.fun).x
     return _normalised(np.array(v), slope / scale, intercept, y)
 
 
@@ -103,23 +104,16 @@ def _minimum(s: Array, y: Array, start: Array, penalty: float) -> Any:
     return minimize(_loss, start, args=(s, y, penalty), jac=True, method="L-BFGS-B", bounds=bounds)
 
 
-def _loss_of(result: Any) -> float:
-    return float(result.fun)
-
-
 def _loss(theta: Array, s: Array, y: Array, penalty: float) -> tuple[float, Array]:
     """The function above at θ = (b, a, v_1 … v_K), and its gradient."""
     intercept, slope, v = theta[0], theta[1], theta[2:]
     score = s @ v
     log_odds = intercept + slope * score
-    loss = np.logaddexp(0.0, log_odds).sum() - y @ log_odds + penalty / 2 * _departure(slope, v)
+    departure = ((v - 1) ** 2).sum() + (slope / STEEP) ** 2
+    loss = np.logaddexp(0.0, log_odds).sum() - y @ log_odds + penalty / 2 * departure
     excess = np.exp(-np.logaddexp(0.0, -log_odds)) - y
     by_slope = excess @ score + penalty * slope / STEEP**2
     return float(loss), np.concatenate([[excess.sum(), by_slope], slope * (excess @ s) + penalty * (v - 1)])
-
-
-def _departure(slope: float, v: Array) -> float:
-    return float(((v - 1) ** 2).sum() + (slope / STEEP) ** 2)
 
 
 def _starts(s: Array, y: Array) -> list[Array]:

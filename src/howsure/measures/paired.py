@@ -71,8 +71,8 @@ def paired_means(
 ) -> PairedDifference | None:
     """Mean of b − a over the same items, with Student's t over items or clusters; None for no items.
 
-    >>> found = paired_means([0.0, 1.0, 0.0, 2.0, 1.0], [1.0, 1.0, 1.0, 4.0, 1.5])
-    >>> found.mean_difference, found.interval.low < 0.9 < found.interval.high
+    >>> difference = paired_means([0.0, 1.0, 0.0, 2.0, 1.0], [1.0, 1.0, 1.0, 4.0, 1.5])
+    >>> difference.mean_difference, difference.interval.low < 0.9 < difference.interval.high
     (0.9, True)
     """
     a, b = finite_vector(values_a, "values_a"), finite_vector(values_b, "values_b")
@@ -89,8 +89,8 @@ def paired_shares(
 
     The interval has width where nothing differs as well. Items of one cluster count as fewer, as in `share_interval`.
 
-    >>> found = paired_shares([1, 1, 1, 0, 1, 1], [1, 1, 1, 0, 1, 1])
-    >>> found.mean_difference, round(found.interval.high, 3)
+    >>> difference = paired_shares([1, 1, 1, 0, 1, 1], [1, 1, 1, 0, 1, 1])
+    >>> difference.mean_difference, round(difference.interval.high, 3)
     (0.0, 0.39)
     """
     check_level(level)

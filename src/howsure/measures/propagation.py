@@ -157,9 +157,9 @@ def _mean_so_far(values: Array, known: NDArray[np.bool_]) -> Array:
     return np.asarray(np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0), dtype=np.float64)
 
 
-def hold(found: Array, known: NDArray[np.bool_]) -> Array:
-    """Values found at the known places, each held until the next; NaN before the first."""
-    return np.asarray(np.concatenate([[np.nan], found])[np.cumsum(known)], dtype=np.float64)
+def hold(values: Array, known: NDArray[np.bool_]) -> Array:
+    """The values of the known places, each held until the next; NaN before the first."""
+    return np.asarray(np.concatenate([[np.nan], values])[np.cumsum(known)], dtype=np.float64)
 
 
 def _tail_means(values: list[float], share: float) -> Array:

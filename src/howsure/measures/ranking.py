@@ -66,8 +66,8 @@ def rank_failures(
     All are None unless there are failures and successes. AUPRC has no interval: from few failures it lies too high on
     average by as much as it varies.
 
-    >>> found = rank_failures([0.2, 0.9, 0.4, 0.7], [0, 1, 0, 1])
-    >>> found.auroc.value, found.auprc.value, round(found.auarc.value, 4)
+    >>> ranking = rank_failures([0.2, 0.9, 0.4, 0.7], [0, 1, 0, 1])
+    >>> ranking.auroc.value, ranking.auprc.value, round(ranking.auarc.value, 4)
     (1.0, 1.0, 0.7917)
     """
     score, labels = _checked(scores, failed, "scores and failed")
@@ -132,14 +132,14 @@ def auroc_interval(
 
 def placements(ranks: Array, positive: Bools) -> Array:
     """For each positive the share of negatives below it, for each negative that of positives above; ties by half."""
-    found = np.empty(len(ranks))
+    shares = np.empty(len(ranks))
     above, below = np.sort(ranks[positive]), np.sort(ranks[~positive])
     mine, theirs = ranks[positive], ranks[~positive]
-    found[positive] = (np.searchsorted(below, mine, "left") + np.searchsorted(below, mine, "right")) / (2 * len(below))
-    found[~positive] = 1.0 - (np.searchsorted(above, theirs, "left") + np.searchsorted(above, theirs, "right")) / (
+    shares[positive] = (np.searchsorted(below, mine, "left") + np.searchsorted(below, mine, "right")) / (2 * len(below))
+    shares[~positive] = 1.0 - (np.searchsorted(above, theirs, "left") + np.searchsorted(above, theirs, "right")) / (
         2 * len(above)
     )
-    return found
+    return shares
 
 
 def hanley_mcneil(area: float, positives: float, negatives: float) -> float:

@@ -105,8 +105,8 @@ def e_aurc(confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: Arr
     0.0
     """
     confidence, losses = _confidence_and_loss(confidence, correct, loss)
-    found = aurc(confidence, loss=losses)
-    return None if found is None else max(0.0, found - _oracle_aurc(losses))
+    area = aurc(confidence, loss=losses)
+    return None if area is None else max(0.0, area - _oracle_aurc(losses))
 
 
 def prr(confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayLike | None = None) -> float | None:
@@ -121,9 +121,9 @@ def prr(confidence: ArrayLike, *, correct: ArrayLike | None = None, loss: ArrayL
     confidence, losses = _confidence_and_loss(confidence, correct, loss)
     if len(losses) == 0 or (losses == losses[0]).all():
         return None
-    found = aurc(confidence, loss=losses)
+    area = aurc(confidence, loss=losses)
     random, oracle = float(losses.mean()), _oracle_aurc(losses)
-    return None if found is None else (random - found) / (random - oracle)
+    return None if area is None else (random - area) / (random - oracle)
 
 
 def auarc(confidence: ArrayLike, correct: ArrayLike) -> float | None:
@@ -132,8 +132,8 @@ def auarc(confidence: ArrayLike, correct: ArrayLike) -> float | None:
     >>> round(auarc([0.9, 0.8, 0.7], [1, 1, 0]), 6)
     0.888889
     """
-    found = aurc(confidence, correct=correct)
-    return None if found is None else 1.0 - found
+    area = aurc(confidence, correct=correct)
+    return None if area is None else 1.0 - area
 
 
 def _expected_order(confidence: Array, losses: Array) -> Array:

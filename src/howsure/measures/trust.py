@@ -57,9 +57,9 @@ def trust_of_each(h_x: Entropies, h_xs: Entropies, h_xls: Entropies) -> Array:
     """
     numerator, denominator = _gains(h_x, h_xs, h_xls).T
     defined = np.abs(denominator) >= DENOMINATOR_FLOOR  # which NaN is not
-    found = np.full(len(numerator), np.nan)
-    np.divide(numerator, denominator, out=found, where=defined)
-    return found
+    trusts = np.full(len(numerator), np.nan)
+    np.divide(numerator, denominator, out=trusts, where=defined)
+    return trusts
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def trust_over_steps(
     fewer than five of them identify nothing; without, each step stands alone. `floor` is in the unit of the entropies.
 
     >>> h_x, h_xs, h_xls = [2.0, 2.2, 1.9, 2.1, 2.0], [1.5, 1.6, 1.5, 1.6, 1.4], [0.5, 0.4, 0.6, 0.5, 0.6]
-    >>> found = trust_over_steps(h_x, h_xs, h_xls)
-    >>> round(found.trust, 4), round(found.interval.low, 3), round(found.interval.high, 3)
+    >>> estimate = trust_over_steps(h_x, h_xs, h_xls)
+    >>> round(estimate.trust, 4), round(estimate.interval.low, 3), round(estimate.interval.high, 3)
     (0.3421, 0.287, 0.402)
     """
     check_level(level)
@@ -158,8 +158,8 @@ def trust_bounds(low: Sequence[float], high: Sequence[float]) -> tuple[float, fl
     Each holds H(X), H(X|S) and H(X|L,S). T moves one way along each of them, so that its ends are at corners. None
     where the denominator may be zero or below: then nothing bounds T.
 
-    >>> found = trust_bounds((2.0, 1.5, 0.5), (2.1, 1.6, 0.5))
-    >>> round(found[0], 4), round(found[1], 4)
+    >>> bounds = trust_bounds((2.0, 1.5, 0.5), (2.1, 1.6, 0.5))
+    >>> round(bounds[0], 4), round(bounds[1], 4)
     (0.2667, 0.375)
     """
     if not low[0] - high[2] > 0.0:
