@@ -121,7 +121,7 @@ def without_secrets(text: str, address: str = "") -> str:
     for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         if len(secret := os.environ.get(name, "")) > SHORTEST_SECRET:
             text = text.replace(secret, "…")
-    return _IN_TEXT.sub(lambda found: shown(found[0]), text)
+    return _IN_TEXT.sub(lambda match: shown(match[0]), text)
 
 
 def find_below(written: str, root: str) -> str:

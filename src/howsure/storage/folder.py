@@ -38,8 +38,8 @@ class StoredFolder:
     def files(self, below: str = "") -> dict[str, Version]:
         """The files below, by their names from the folder on, each with its version."""
         with store_errors(self.address):
-            found = self._store.find(joined(self.address, below) if below else self.address, detail=True)
-        named = {path[len(self._prefix) :]: about for path, about in found.items() if path.startswith(self._prefix)}
+            entries = self._store.find(joined(self.address, below) if below else self.address, detail=True)
+        named = {path[len(self._prefix) :]: about for path, about in entries.items() if path.startswith(self._prefix)}
         return {
             name: version_in(about)
             for name, about in sorted(named.items())

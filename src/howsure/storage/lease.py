@@ -161,16 +161,16 @@ def this_machine() -> str:
 
 
 def _numbers(folder: StoredFolder) -> list[int]:
-    return sorted(int(found[1]) for name in names_below(folder.address) if (found := _NUMBER.fullmatch(name)))
+    return sorted(int(match[1]) for name in names_below(folder.address) if (match := _NUMBER.fullmatch(name)))
 
 
 def _read(folder: StoredFolder, number: int) -> dict[str, Any]:
     """What a lease says; nothing where it is no lease, since anybody may have put that file there."""
     try:
-        found = msgspec.json.decode(folder.read(NAME.format(number)) or b"", type=_About)
+        about = msgspec.json.decode(folder.read(NAME.format(number)) or b"", type=_About)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
-    return msgspec.structs.asdict(found)
+    return msgspec.structs.asdict(about)
 
 
 class _About(msgspec.Struct):

@@ -40,8 +40,8 @@ def version_of(address: str) -> Version | None:
     """The version of a file; None where the store tells nothing but its size."""
     store = filesystem(address)
     with store_errors(address):
-        found = version_in(store.info(address))
-    return found if len(found) > 1 else None
+        version = version_in(store.info(address))
+    return version if len(version) > 1 else None
 
 
 def read_bytes(address: str, most_bytes: int = MOST_BYTES) -> bytes:
@@ -64,7 +64,8 @@ def _pieces(address: str, most_bytes: int, piece_bytes: int) -> Generator[bytes]
             if time.monotonic() - begun > PATIENCE_SECONDS + count / SLOWEST_BYTES_PER_S:
                 raise InputError(f"{shown(address)} comes too slowly ({count:,} bytes until now); try again later")
             yield piece
-        _check_whole(address, count, size)
+        if size is not None and count != size:  # a connection that ends early looks like the end to some libraries
+            raise InputError(f"{shown(address)} broke off after {count:,} of {size:,} bytes; try again")
 
 
 @contextlib.contextmanager
@@ -86,8 +87,8 @@ def listing(address: str) -> list[str]:
         return [address]
     store = filesystem(address)
     with store_errors(address):
-        found = store.glob(address, detail=True) if GLOB_SIGNS.search(address) else store.find(address, detail=True)
-    files = sorted(full_address(address, path) for path, about in found.items() if about.get("type") == "file")
+        entries = store.glob(address, detail=True) if GLOB_SIGNS.search(address) else store.find(address, detail=True)
+    files = sorted(full_address(address, path) for path, about in entries.items() if about.get("type") == "file")
     wanted = [file for file in files if not file.endswith("/")]
     if not wanted:
         raise InputError(f"{shown(address)} holds no file; check the spelling")
@@ -99,10 +100,10 @@ def names_below(address: str) -> list[str]:
     store = filesystem(address)
     with store_errors(address):
         try:
-            found = store.ls(address.rstrip("/") + "/", detail=True)
+            entries = store.ls(address.rstrip("/") + "/", detail=True)
         except FileNotFoundError:
             return []
-    return sorted({_last(one["name"]) for one in found if one.get("type") == "file"} - {""})
+    return sorted({entry["name"].rpartition("/")[2] for entry in entries if entry.get("type") == "file"} - {""})
 
 
 def is_file(address: str) -> bool:
@@ -176,13 +177,3 @@ def check_size(address: str, count: int, most_bytes: int, remedy: str) -> None:
     """Refuse what is too large to be what it should be."""
     if count > most_bytes:
         raise InputError(f"{shown(address)} is larger than {most_bytes:,} bytes; {remedy}")
-
-
-def _check_whole(address: str, count: int, size: int | None) -> None:
-    """A connection that ends early looks like the end of the file to some libraries."""
-    if size is not None and count != size:
-        raise InputError(f"{shown(address)} broke off after {count:,} of {size:,} bytes; try again")
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -138,16 +138,16 @@ def shown_path(path: str) -> str:
 
 def absolute(path: str) -> str:
     """A path from the root on, or an address, as it is written into a run."""
-    found = shown_path(path)
-    return found if is_address(found) else os.path.abspath(path)
+    address = shown_path(path)
+    return address if is_address(address) else os.path.abspath(path)
 
 
 def address_of(path: str | os.PathLike[str]) -> str | None:
     """The address that a path among the copies stands for; None for any other path."""
-    found = _split_scratch(os.fspath(path))
-    if found is None:
+    parts = _split_scratch(os.fspath(path))
+    if parts is None:
         return None
-    number, rest = found
+    number, rest = parts
     return _addresses[number] + rest if rest else _addresses[number].rstrip("/")
 
 
@@ -245,13 +245,13 @@ def _clear_left_behind() -> None:
 
 def _folders_of_copies() -> list[str]:
     """Those of this user that say whether they are in use; a link in a folder that everybody writes to is none."""
-    found = []
+    paths = []
     with contextlib.suppress(PermissionError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # gone since
                 if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False) and _is_ours(entry):
-                    found.append(entry.path)
-    return [path for path in found if os.path.isfile(os.path.join(path, ALIVE))]
+                    paths.append(entry.path)
+    return [path for path in paths if os.path.isfile(os.path.join(path, ALIVE))]
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:
