@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Case
-from howsure.runs import Engine, Identity, Job, LocalEngine, NoProgress, RunWriter, Sample, work_through
+from howsure.runs import Engine, Identity, Job, LocalEngine, RunWriter, Sample
 from howsure.runs.ray_engine import RayEngine
+from howsure.runs.run import in_order
 
 ITEMS = 1000
 SECONDS = 0.1
@@ -69,12 +70,12 @@ def _alone(engine: Engine) -> float:
 
 
 def _through(engine: Engine, job: Waiting) -> None:
-    ids = [f"item-{i}" for i in range(ITEMS)]
     with tempfile.TemporaryDirectory() as folder:
         writer = RunWriter(Path(folder, "run"), Identity("engines", {}, {}, {}, 0), ITEMS)
         with writer:
             batches = [(i,) for i in range(ITEMS)]
-            work_through(writer, ids, batches, job, NoProgress(), "engines", piece=lambda batch: batch, engine=engine)
+            for _, samples in in_order(engine, job, batches, sent=lambda batch: batch):
+                writer.append(samples)
             assert len(writer.samples) == ITEMS
 
 

@@ -139,7 +139,7 @@ def prompt_template(data: bytes) -> None:
     """Templates with hostile braces, and instructions found in prompts."""
     from howsure.studies.grounding.frames import frame_named
     from howsure.studies.grounding.prompts import asks_for_thousandths, fill, instruction_of
-    from howsure.studies.mcq.ask import asking
+    from howsure.studies.mcq import McqOptions
 
     text = _text(data)
     instruction_of(text)
@@ -148,7 +148,7 @@ def prompt_template(data: bytes) -> None:
     with contextlib.suppress(HowsureError):  # a template is for one of the two
         fill(text, "press {0.__class__}", frame_named("relative-1000"))
     with contextlib.suppress(HowsureError):
-        asking(text)
+        McqOptions("questions.jsonl", prompt=text)
 
 
 def _text(data: bytes) -> str:

@@ -32,6 +32,7 @@ def run_folder(data: bytes) -> None:
         print_runs(Console(file=io.StringIO(), width=100), [(found, run)])
         html_of(run)
         _or_sentence(lambda run=run: run.summary)
+        _or_sentence(lambda run=run: to_json(run.records(record=_record_of(run.manifest.identity.study))))
         to_json(run.samples())
 
 
@@ -42,8 +43,9 @@ def run_resumed(data: bytes) -> None:
 
     path = _unpacked(data)
     manifest = read_manifest(path)
+    record = _record_of(manifest.identity.study)
     for retry_failed in (False, True):
-        with RunWriter(path, manifest.identity, manifest.items, retry_failed=retry_failed) as writer:
+        with RunWriter(path, manifest.identity, manifest.items, record=record, retry_failed=retry_failed) as writer:
             assert len(writer.done) == len(writer.samples)
 
 
@@ -125,6 +127,13 @@ def _unpacked(data: bytes, name: str = "sent/run") -> Path:
             put(f"{name}/{file}", content)
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def _record_of(study: str) -> Any:
+    """What the study says that its samples hold."""
+    from howsure.studies import registry
+
+    return registry.study_named(study).record if registry.is_known(study) else dict[str, Any]
 
 
 def _study(data: bytes) -> str | None:
