@@ -51,7 +51,7 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def on_paper(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.pairs.load", lambda name, **options: MODELS[name])
+    monkeypatch.setattr("howsure.studies.study.load", lambda name, **options: MODELS[name])
 
 
 # -- from a text to a verdict -------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_trained_read_and_compared_with_the_real_commands(tmp_path: Path, text: 
     piped = process("perplexity", "-", "--model", f"ngram:{tmp_path}/3.arpa", "--out", tmp_path / "piped", "--json",
                     "--quiet", stdin="".join(lines))  # fmt: skip
     assert piped.stderr == ""
-    assert json.loads(piped.stdout)["corpus"] == whole["corpus"]
+    assert json.loads(piped.stdout)["corpus"] == dict(whole["corpus"])
 
 
 def test_what_train_prints_as_data_is_what_the_library_says(tmp_path: Path, text: Path) -> None:
@@ -175,7 +175,7 @@ def test_without_a_folder_one_is_made_and_named(
     monkeypatch.chdir(tmp_path)
     result = done("perplexity", text, "--model", "first")
     (folder,) = (tmp_path / "runs").iterdir()
-    assert f"the same command with --out runs/{folder.name} goes on" in result.stderr
+    assert f"the same command with --out runs/{folder.name} resumes it" in result.stderr
     assert f"run folder: runs/{folder.name}" in result.stdout
 
 

@@ -123,26 +123,29 @@ class Workshop:
 
     def perplexity(self) -> Case:
         arguments = ["perplexity", str(self.book), "--model", self.ngram, "--quiet", "--json"]
-        small = {"howsure.models.ngram.model.PASSAGE_BYTES": 512, "howsure.studies.perplexity.work.TOKENS_AT_ONCE": 100}
+        small = {
+            "howsure.models.ngram.model.PASSAGE_BYTES": 512,
+            "howsure.studies.perplexity.study.TOKENS_AT_ONCE": 100,
+        }
         return Case("perplexity", arguments, small)
 
     def perplexity_hf(self) -> Case:
         arguments = ["perplexity", str(self.book), "--model", self.hf, "--window", "64", "--stride", "32"]
         small = {
             "howsure.models.hf.rolling.PASSAGE_TOKENS": 256,
-            "howsure.studies.perplexity.work.TOKENS_AT_ONCE": 400,
+            "howsure.studies.perplexity.study.TOKENS_AT_ONCE": 400,
         }
         return Case("perplexity_hf", [*arguments, "--quiet", "--json"], small)
 
     def trajectories(self) -> Case:
         logs = self.make("logs", lambda place: write_logs(place / "logs.json", 10))
         arguments = ["trajectories", str(logs), "--score-with", self.hf, "--window", "128", "--quiet", "--json"]
-        return Case("trajectories", arguments, {"howsure.studies.trajectories.work.TOKENS_AT_ONCE": 100})
+        return Case("trajectories", arguments, {"howsure.studies.trajectories.study.TOKENS_AT_ONCE": 100})
 
     def many_trajectories(self, count: int) -> Case:
         logs = self.make("many", lambda place: write_logs(place / "logs.json", count))
         arguments = ["trajectories", str(logs), "--score-with", self.hf, "--window", "128", "--quiet", "--json"]
-        return Case("trajectories", arguments, {"howsure.studies.trajectories.work.TOKENS_AT_ONCE": 60})
+        return Case("trajectories", arguments, {"howsure.studies.trajectories.study.TOKENS_AT_ONCE": 60})
 
     def distances(self) -> Case:
         case = self.trajectories()

@@ -18,7 +18,8 @@ from howsure.report.perplexity import print_comparison, print_perplexity, print_
 from howsure.report.progress import BarProgress, LineProgress
 from howsure.report.text import figure, value_with_interval
 from howsure.runs import Sample
-from howsure.studies.perplexity.work import ReadSoFar
+from howsure.studies.perplexity.record import Blocks, PerplexityRecord
+from howsure.studies.perplexity.study import ReadSoFar
 from studies.readers import BYTES, PROBS, Reader, poem, put, write_arpa
 
 Show = Callable[[Console], None]
@@ -248,9 +249,11 @@ def test_a_trained_model_shows_its_counts_discounts_and_how_to_use_it(tmp_path: 
 
 
 def sample(i: int, size: int, nats: float | None, impossible: int = 0) -> Sample:
-    blocks = {"bytes": [size], "nats": [nats], "impossible": [impossible]}
-    result = {"document": "d", "part": i, "last": False, "blocks": blocks}
-    return Sample(f"0#{i}", 0, result) if nats is not None else Sample(f"0#{i}", 0, {}, reason="too_hard", detail="")
+    record = PerplexityRecord(document="d", part=i, last=False)
+    if nats is None:
+        return Sample(f"0#{i}", 0, record, reason="too_hard", detail="")
+    record.blocks = Blocks(first=0, nats=[nats], tokens=[1], words=[1], bytes=[size], impossible=[impossible])
+    return Sample(f"0#{i}", 0, record)
 
 
 @pytest.mark.parametrize("kind", [LineProgress, BarProgress])

@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,10 +23,12 @@ import howsure
 from howsure.errors import InputError, MissingCapability, RunMismatch, UnusableText
 from howsure.measures import ratio_interval
 from howsure.models.contract import Capability, Rolling, Stretch
-from howsure.studies.perplexity import Result, prepare_all, work
+from howsure.runs.run import prepared
+from howsure.studies.perplexity import PERPLEXITY, PerplexityOptions, study
 from howsure.studies.perplexity.judge import document_rows, figures, judge
-from howsure.studies.perplexity.sums import block_size, block_sums, joined
-from howsure.studies.perplexity.work import batches, units
+from howsure.studies.perplexity.record import Blocks, PerplexityRecord, block_size, block_sums, joined
+from howsure.studies.perplexity.study import Result, batches, units
+from howsure.studies.texts import Texts
 from studies.readers import ARPA, BYTES, PROBS, WORDS, Reader, poem, put, write_arpa
 
 LN2 = math.log(2)
@@ -58,7 +62,7 @@ def test_figures_of_a_small_text_by_hand(tmp_path: Path) -> None:
         assert corpus[f"bits_per_{unit}"] == pytest.approx(7 / count)
         assert corpus[f"perplexity_per_{unit}"] == pytest.approx(2 ** (7 / count))
     assert corpus["oov"] is None, "a model that can spell everything knows every word"
-    assert "perplexity_per_token_without_oov" not in corpus
+    assert corpus["perplexity_per_token_without_oov"] is None
     assert [(figure["name"], figure["value"]) for figure in summary["headline"]] == [
         ("bits per byte", pytest.approx(7 / 6)),
         ("perplexity per word", pytest.approx(2 ** (7 / 3))),
@@ -146,7 +150,7 @@ def test_a_word_beyond_floating_point_is_missing_and_the_rest_is_not(tmp_path: P
     corpus = result.summary["corpus"]
     assert (corpus["words"], corpus["bits_per_word"], corpus["perplexity_per_word"]) == (1, pytest.approx(2000), None)
     assert corpus["bits_per_byte"] == pytest.approx(1)
-    assert strict((tmp_path / "run" / "summary.json").read_bytes()) == result.summary
+    assert strict((tmp_path / "run" / "summary.json").read_bytes()) == msgspec.to_builtins(result.summary)
 
 
 def test_what_has_probability_zero_is_counted_and_said_and_never_infinite(tmp_path: Path) -> None:
@@ -161,7 +165,7 @@ def test_what_has_probability_zero_is_counted_and_said_and_never_infinite(tmp_pa
     never, plain = result.summary["documents"]
     assert (never["impossible"], never["bits_per_byte"], plain["bits_per_token"]) == (2, None, pytest.approx(1))
     assert not result.failed, "the model was asked and has answered"
-    assert strict((tmp_path / "run" / "summary.json").read_bytes()) == result.summary
+    assert strict((tmp_path / "run" / "summary.json").read_bytes()) == msgspec.to_builtins(result.summary)
     assert all(strict(line)["result"] for line in (tmp_path / "run" / "samples.jsonl").read_text().splitlines())
     assert not {"inf", "nan"} & set((tmp_path / "run" / "documents.csv").read_text().replace("\n", ",").split(","))
 
@@ -244,30 +248,31 @@ def test_a_token_counts_where_it_begins_by_hand() -> None:
     unknown, ends = np.array([False, True, False, True]), np.array([True, False, False, True])
     logprobs, sizes, words = np.array([-1.0, -2.0, -4.0, -8.0]), np.array([255, 45, 212, 0]), np.array([1, 0, 2, 0])
     stretch = Stretch(logprobs, sizes, words, unknown, ends)
-    assert block_sums(stretch, 0, 512) == {
-        "first": 0,
-        "nats": [3.0, 12.0],
-        "tokens": [2, 2],
-        "words": [1, 2],
-        "bytes": [300, 212],
-        "impossible": [0, 0],
-        "unknown": [1, 1],
-        "unknown_nats": [2.0, 8.0],
-        "unknown_impossible": [0, 0],
-        "ends": [1, 1],
-        "ends_nats": [1.0, 8.0],
-        "ends_impossible": [0, 0],
-    }
+    assert block_sums(stretch, 0, 512) == Blocks(
+        first=0,
+        nats=[3.0, 12.0],
+        tokens=[2, 2],
+        words=[1, 2],
+        bytes=[300, 212],
+        impossible=[0, 0],
+        unknown=[1, 1],
+        unknown_nats=[2.0, 8.0],
+        unknown_impossible=[0, 0],
+        ends=[1, 1],
+        ends_nats=[1.0, 8.0],
+        ends_impossible=[0, 0],
+    )
     later = block_sums(stretch._replace(unknown=None, sentence_ends=None), 512, 1024)
-    assert (later["first"], later["tokens"]) == (2, [2, 2])
-    assert not {"unknown", "ends"} & set(later)
+    assert (later.first, later.tokens) == (2, [2, 2])
+    assert (later.unknown, later.ends) == (None, None)
+    assert not {"unknown", "ends"} & set(joined([later]))
 
 
 def test_a_passage_without_tokens_adds_nothing() -> None:
     nothing = Stretch(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
     stretch = Stretch(np.array([-1.0]), np.array([600]), np.array([1]))
     parts = [block_sums(stretch, 0, 600), block_sums(nothing, 600, 600)]
-    assert parts[1]["nats"] == []
+    assert parts[1].nats == []
     assert joined(parts)["tokens"].tolist() == [1]
 
 
@@ -298,7 +303,7 @@ def test_the_figures_do_not_depend_on_the_passages(tmp_path: Path, passage_token
     whole = howsure.perplexity(path, Reader(probs), out=tmp_path / "whole")
     parts = howsure.perplexity(path, Reader(probs, passage_tokens=passage_tokens), out=tmp_path / "parts")
     assert parts.summary["coverage"] == whole.summary["coverage"]
-    for name, value in whole.summary["corpus"].items():
+    for name, value in dict(whole.summary["corpus"]).items():
         assert parts.summary["corpus"][name] == pytest.approx(value), name
     for one, other in zip(parts.documents, whole.documents, strict=True):
         for name, sums in other["blocks"].items():
@@ -321,7 +326,7 @@ def test_the_figures_of_an_ngram_model_do_not_depend_on_the_passages(
         >= len(text) // passage_bytes
         > len(samples_on_disk(tmp_path / "whole"))
     )
-    for name, value in whole.summary["corpus"].items():
+    for name, value in dict(whole.summary["corpus"]).items():
         assert parts.summary["corpus"][name] == pytest.approx(value), name
 
 
@@ -332,7 +337,7 @@ def test_the_figures_of_an_ngram_model_do_not_depend_on_the_passages(
 def small_passages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A document of a few hundred tokens becomes many passages, and few of them a batch."""
     monkeypatch.setattr("howsure.models.hf.rolling.PASSAGE_TOKENS", 48)
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 150)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 150)
 
 
 @pytest.fixture(scope="module")
@@ -535,12 +540,12 @@ def test_the_summary_is_a_pure_function_of_the_samples(tmp_path: Path) -> None:
     path = put(tmp_path / "t.jsonl", poem(400), "silence", poem(200, seed=1), "fail here")
     model = Reader(PROBS, passage_tokens=50, fail="fail")
     result = howsure.perplexity(path, model, out=tmp_path / "run", seed=3)
-    samples = howsure.Run(tmp_path / "run").records()
+    samples = howsure.Run(tmp_path / "run").records(record=PerplexityRecord)
     assert len(samples) > 10
     for order in (samples, samples[::-1], sorted(samples, key=lambda sample: hash(sample.id))):
         assert judge(document_rows(order), skipped={}) == result.summary
-    assert strict((tmp_path / "run" / "summary.json").read_bytes()) == result.summary
-    assert howsure.Run(tmp_path / "run").summary == result.summary
+    assert strict((tmp_path / "run" / "summary.json").read_bytes()) == msgspec.to_builtins(result.summary)
+    assert howsure.Run(tmp_path / "run").summary == msgspec.to_builtins(result.summary)
 
 
 def test_a_summary_lists_a_thousand_documents_and_says_how_many_it_left_out(tmp_path: Path) -> None:
@@ -681,7 +686,7 @@ def test_stopped_at_any_batch_it_goes_on_and_reads_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, documents: int
 ) -> None:
     """One long document of many passages, and several short ones that share batches."""
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 60)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 60)
     path = put(tmp_path / "t.jsonl", *(poem(600 // documents, seed=i) for i in range(documents)))
     undisturbed = Reader(PROBS, passage_tokens=25)
     howsure.perplexity(path, undisturbed, out=tmp_path / "whole")
@@ -717,7 +722,7 @@ def test_stopped_by_its_progress_it_has_kept_what_was_told(tmp_path: Path, monke
 
         def stop(self) -> None: ...
 
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 60)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 60)
     progress = Nervous()
     with pytest.raises(KeyboardInterrupt):
         howsure.perplexity(
@@ -757,12 +762,12 @@ def test_a_finished_run_needs_no_model(tmp_path: Path) -> None:
     assert (first.loaded, second.loaded, second.calls) == (1, 0, [])
     (tmp_path / "run" / "summary.json").unlink()
     howsure.perplexity(path, second, out=tmp_path / "run")
-    assert strict((tmp_path / "run" / "summary.json").read_bytes()) == expected
+    assert strict((tmp_path / "run" / "summary.json").read_bytes()) == msgspec.to_builtins(expected)
 
 
 def test_a_passage_whose_line_was_deleted_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the sentence about a damaged line advises; the passages behind it are still there, the last one too."""
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 60)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 60)
     path, model = put(tmp_path / "t.jsonl", poem(600)), Reader(PROBS, passage_tokens=25)
     howsure.perplexity(path, model, out=tmp_path / "run")
     expected, calls = (tmp_path / "run" / "summary.json").read_bytes(), len(model.calls)
@@ -776,7 +781,7 @@ def test_a_passage_whose_line_was_deleted_is_read_again(tmp_path: Path, monkeypa
 
 
 def test_a_run_goes_on_though_its_file_was_moved_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 60)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 60)
     path = tmp_path / "before.txt"
     path.write_text(poem(600))
     model = Reader(PROBS, passage_tokens=25)
@@ -791,6 +796,30 @@ def test_a_run_goes_on_though_its_file_was_moved_meanwhile(tmp_path: Path, monke
     assert len(samples_on_disk(tmp_path / "run")) == len(samples_on_disk(tmp_path / "whole"))
     assert sum(map(len, model.calls)) == len(samples_on_disk(tmp_path / "run")), "and nothing was read twice"
     assert [row["document"] for row in result.summary["documents"]] == [str(path)], "under the name it began with"
+
+
+def test_a_run_of_the_first_edition_is_resumed(tmp_path: Path) -> None:
+    """Its samples had no fields for what they lacked."""
+    path = put(tmp_path / "t.jsonl", "a b a", "fail", "b", "a a")
+    model = Reader({"a": 0.5, "b": 0.25}, passage_tokens=2, fail="fail")
+    howsure.perplexity(path, model, out=tmp_path / "run")
+    expected = {name: (tmp_path / "run" / name).read_bytes() for name in ("summary.json", "documents.csv")}
+    kept = [strict(line) for line in (tmp_path / "run" / "samples.jsonl").read_text().splitlines()][:-1]
+    for sample in kept:
+        sample["result"] = {name: value for name, value in sample["result"].items() if value is not None}
+        if blocks := sample["result"].get("blocks"):
+            sample["result"]["blocks"] = {name: value for name, value in blocks.items() if value is not None}
+    (tmp_path / "run" / "samples.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in kept))
+    howsure.perplexity(path, model, out=tmp_path / "run")
+    assert {name: (tmp_path / "run" / name).read_bytes() for name in expected} == expected
+    assert len(model.calls) == 2, "the last batch alone was read again"
+
+
+def test_nothing_named_at_a_keyboard_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    with pytest.raises(InputError, match="there is no text: name files or folders, or pipe one in"):
+        howsure.perplexity(model=Reader(0.5), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_other_options_texts_models_or_seeds_are_another_run(tmp_path: Path) -> None:
@@ -815,15 +844,15 @@ def test_other_options_texts_models_or_seeds_are_another_run(tmp_path: Path) -> 
 # -- the plan -----------------------------------------------------------------------------------------------------
 
 
-def prepared(paths: Sequence[Path], model: Any, **options: Any) -> Any:
-    (found,) = prepare_all(paths, [model], **options)
-    return found
+def cost(path: Path, model: Any, **options: Any) -> dict[str, int]:
+    with prepared(PERPLEXITY, PerplexityOptions(path, model, **options)) as ready:
+        return ready.cost()
 
 
 def test_a_plan_counts_what_a_run_then_takes(tmp_path: Path, tiny_folder: Path) -> None:
     path = put(tmp_path / "t.jsonl", poem(300), poem(20, seed=1))
     model = howsure.load(f"hf:{tiny_folder}")
-    plan = prepared([path], model, window=32, stride=8).cost()
+    plan = cost(path, model, window=32, stride=8)
     result = howsure.perplexity(path, model, out=tmp_path / "run", window=32, stride=8)
     assert plan["items"] == 2
     assert plan["tokens"] == model.counters.tokens_run
@@ -831,18 +860,18 @@ def test_a_plan_counts_what_a_run_then_takes(tmp_path: Path, tiny_folder: Path) 
 
 
 def test_neither_a_plan_nor_a_run_holds_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 40)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 40)
     path, model = put(tmp_path / "t.jsonl", poem(4000)), Reader(PROBS, passage_tokens=20)
-    assert prepared([path], model).cost()["model_calls"] > 200
+    assert cost(path, model)["model_calls"] > 200
     howsure.perplexity(path, model, out=tmp_path / "run")
     assert model.most_alive <= 6
 
 
 def test_batches_are_neighbours_up_to_a_number_of_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 10)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 10)
     path = put(tmp_path / "t.jsonl", "a a a a", "silence", "a a a", "a a a", "a " * 12, "a")
-    found = list(batches(units(prepared([path], Reader(0.5, passage_tokens=5)))))
-    assert [[(unit.document.id, unit.part, unit.last) for unit in batch] for batch in found] == [
+    found = list(batches(units(Texts([path]), Reader(0.5, passage_tokens=5), Rolling())))
+    assert [[(unit.document.id, unit.part, unit.last) for unit in batch.items] for batch in found] == [
         [("t0", 0, True), ("t1", 0, True), ("t2", 0, True), ("t3", 0, True)],
         [("t4", 0, False), ("t4", 1, False)],
         [("t4", 2, True), ("t5", 0, True)],
@@ -853,7 +882,7 @@ def test_a_model_given_by_name_is_given_back_and_one_given_as_an_object_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Reader(0.5)
-    monkeypatch.setattr("howsure.studies.pairs.load", lambda name, **options: model)
+    monkeypatch.setattr("howsure.studies.study.load", lambda name, **options: model)
     path = put(tmp_path / "t.jsonl", "a")
     howsure.perplexity(path, model, out=tmp_path / "object")
     assert not model.closed

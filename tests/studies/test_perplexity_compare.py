@@ -7,13 +7,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import howsure
 from howsure.errors import InputError
 from howsure.measures import ratio_interval
-from howsure.studies.perplexity import Pair
+from howsure.runs.run import Pair
 from studies.on_paper import OnPaper
 from studies.on_paper import write as write_lines
 from studies.readers import BYTES, PROBS, Reader, poem, put, write_arpa
@@ -32,7 +33,7 @@ def test_the_difference_by_hand(tmp_path: Path) -> None:
     assert b["bits_per_byte"] == pytest.approx(16 / 8)
     assert (a["perplexity_per_word"], b["perplexity_per_word"]) == (pytest.approx(2**1.6), pytest.approx(2**3.2))
     assert (a["perplexity_per_token"], b["perplexity_per_token"]) == (pytest.approx(2), pytest.approx(2**3.2))
-    assert found["difference"] == {
+    assert msgspec.to_builtins(found["difference"]) == {
         "bits_per_byte": pytest.approx(1),
         "low": None,
         "high": None,
@@ -127,7 +128,8 @@ def test_two_models_in_one_call_are_two_runs_and_what_compare_says_of_them(tmp_p
     first, second = Reader(PROBS, name="first"), Reader(0.25, name="second")
     pair = howsure.perplexity(path, first, model_b=second, out=tmp_path / "both", seed=4)
     written = json.loads((tmp_path / "both" / "comparison.json").read_text())
-    assert written == pair.comparison == howsure.compare(tmp_path / "both" / "a", tmp_path / "both" / "b")
+    assert written == msgspec.to_builtins(pair.comparison)
+    assert pair.comparison == howsure.compare(tmp_path / "both" / "a", tmp_path / "both" / "b")
     alone = howsure.perplexity(path, second, out=tmp_path / "alone", seed=4)
     assert pair.b.summary == alone.summary
     by_run = howsure.compare(pair.a.run, howsure.Run(tmp_path / "alone"))

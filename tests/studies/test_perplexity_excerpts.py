@@ -12,8 +12,8 @@ import pytest
 import howsure
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Stretch
-from howsure.studies.perplexity import excerpts
-from howsure.studies.perplexity.excerpts import MOST_TOKENS, Trail, evidence
+from howsure.studies.perplexity import record, study
+from howsure.studies.perplexity.record import MOST_TOKENS, Trail, excerpts_of
 from studies.readers import BYTES, PROBS, Reader, poem, put, write_arpa
 
 
@@ -59,7 +59,7 @@ def test_no_more_than_so_many_tokens_and_bytes_are_kept(tmp_path: Path) -> None:
 
 
 def test_of_later_documents_fewer_tokens_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(excerpts, "MANY_DOCUMENTS", 1)
+    monkeypatch.setattr(record, "MANY_DOCUMENTS", 1)
     put(tmp_path / "t.jsonl", "a " * 90, "a " * 90)
     howsure.perplexity(tmp_path / "t.jsonl", Reader(0.5), out=tmp_path / "run")
     assert [len(one["beginning"]["tokens"]) for one in kept(tmp_path / "run").values()] == [91, 50]
@@ -79,9 +79,7 @@ def test_what_is_impossible_is_kept_as_such(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_stopped_keeps_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from howsure.studies.perplexity import work
-
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 50)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 50)
     data = put(tmp_path / "t.jsonl", poem(200), poem(150, seed=1))
     howsure.perplexity(data, Reader(PROBS, passage_tokens=30), out=tmp_path / "whole")
     stopped, calls = Reader(PROBS, passage_tokens=30), iter(range(100))
@@ -129,14 +127,12 @@ def test_a_trail_that_nobody_wants_holds_nothing() -> None:
 
 def test_without_its_text_a_passage_keeps_nothing() -> None:
     ones = np.ones(3, dtype=np.int64)
-    assert evidence(Stretch(-ones.astype(float), ones, ones), {"bytes": [3]}, 0, Trail(), 10) == {}
+    assert excerpts_of(Stretch(-ones.astype(float), ones, ones), [3], 0, Trail(), 10) is None
 
 
 def test_reading_on_does_not_pile_up_what_was_read_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The passages that are done are passed over by the resumed run; their text must go by and be let go."""
-    from howsure.studies.perplexity import work
-
-    monkeypatch.setattr(work, "TOKENS_AT_ONCE", 10)
+    monkeypatch.setattr(study, "TOKENS_AT_ONCE", 10)
     data = put(tmp_path / "t.jsonl", "a " * 400 + "b")
     howsure.perplexity(data, Reader(0.5, passage_tokens=10, fail="b"), out=tmp_path / "run")
     held = []

@@ -24,12 +24,10 @@ from howsure.cli.grounding import app as grounding
 from howsure.cli.groups import Root
 from howsure.cli.models import models
 from howsure.cli.ngram import app as ngram
-from howsure.cli.perplexity import perplexity
 from howsure.cli.report import report
 from howsure.cli.runs import runs
 from howsure.cli.show import ask, show
 from howsure.cli.theorem import theorem
-from howsure.cli.trajectories import trajectories
 from howsure.cli.trust import app as trust
 from howsure.cli.view import view
 from howsure.errors import PicturesNotKept, ReportNotWritten
@@ -44,7 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for one in (show, ask, perplexity, trajectories, compare, report, export, demo, models, runs, view):
+for one in (show, ask, compare, report, export, demo, models, runs, view):
     app.command()(one)
 app.add_typer(trust)
 app.add_typer(grounding)

@@ -95,9 +95,11 @@ def _of_numbers(numbers: list[float], counts: bool, against: str | None, as_json
 def _plan(names: list[str], model: str | None, reading: dict[str, Any], as_json: bool) -> int:
     plan = {"items": len(names), "model_calls": 0, "tokens": 0}
     if model is not None:
-        from howsure.studies.perplexity import prepare_all
+        from howsure.runs.run import prepared
+        from howsure.studies.perplexity import PERPLEXITY, PerplexityOptions
 
-        plan = prepare_all(names, [model], **reading)[0].cost()
+        with prepared(PERPLEXITY, PerplexityOptions(names, model, **reading)) as ready:
+            plan = ready.cost()
     return common.print_plan(plan, as_json)
 
 

@@ -20,14 +20,22 @@ from howsure.report.tables import (
 )
 from howsure.report.text import counted, interval_text, printable, signed_bits
 from howsure.runs import Run
-from howsure.studies.perplexity.table import TABLE
+from howsure.runs.run import Pair
+from howsure.studies.perplexity.judge import TABLE
 
 SHOWN_DOCUMENTS = 20
 SHOWN_CHARACTERS = 300
 
 
-def print_perplexity(console: Console, summary: dict[str, Any], run: Run) -> None:
+def print_perplexity(console: Console, summary: Any, run: Run) -> None:
     print_summary(console, summary, (), run, sections(summary))
+
+
+def print_result(console: Console, result: Any, view: Any) -> None:
+    if isinstance(result, Pair):
+        print_comparison(console, result.comparison)
+    else:
+        print_perplexity(console, result.summary, result.run)
 
 
 def sections(summary: dict[str, Any]) -> list[RenderableType]:

@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Self
@@ -34,7 +34,7 @@ from howsure.errors import InputError
 from howsure.models.contract import Failure, Model
 from howsure.models.images import Picture
 from howsure.options import Opt, declared
-from howsure.runs.engine import Engine, EngineOptions, Job, opened_engine
+from howsure.runs.engine import Engine, EngineOptions, Job, LocalEngine, opened_engine
 from howsure.runs.files import storage_errors, to_json, write_atomic
 from howsure.runs.folder import Run
 from howsure.runs.pictures import PictureKeeper
@@ -135,6 +135,8 @@ class Plan(Generic[OptionsT]):
     cost: Callable[[], dict[str, int]] = dict
     more_identity: dict[str, Any] = field(default_factory=dict)
     """What belongs to the run's options though nobody chose it."""
+    local: bool = False
+    """Whether this process does it, whatever the engine, for there is hardly anything to do."""
     counted_by: tuple[int, Tally] | None = None
     """How progress is counted, where it is not by samples: the total, and what counts."""
 
@@ -233,10 +235,11 @@ class Ready:
     def run(self) -> Any:
         """Ask what is not asked yet, judge all of it; two models are compared."""
         if self.options.out is None and not self.study.needs_folder(self.options):
-            return self.study.run_in_memory(self)
-        with _folder(self.options, self.study.name) as folder:
-            one = len(self.plans) == 1
-            result = self._run_next(folder, self.study.name) if one else self._run_pair(folder)
+            result = self.study.run_in_memory(self)
+        else:
+            with _folder(self.options, self.study.name) as folder:
+                one = len(self.plans) == 1
+                result = self._run_next(folder, self.study.name) if one else self._run_pair(folder)
         self.study.deliver(result, self.options)
         return result
 
@@ -279,12 +282,13 @@ class Ready:
         with writer, study.session(items, plan, model, writer) as session:
             progress = options.progress or NoProgress()
             with PictureKeeper(writer.path) as pictures:
-                _work(self.engine, study_job(study, model, plan), session, writer, progress, plan, label, pictures)
+                engine = LocalEngine() if plan.local else self.engine
+                _work(engine, study_job(study, model, plan), session, writer, progress, plan, label, pictures)
             samples = sorted(writer.samples, key=lambda sample: sample.index)
             summary = study.judge(samples, options, items)
             session.finish(summary, samples)
             writer.finish(summary)
-        return study.result(summary, samples, Run(folder))
+        return session.result(study, summary, samples, Run(folder))
 
 
 def _work(
@@ -301,13 +305,13 @@ def _work(
     picture = session.picture
     pictures.keep(picture(sample.index) for sample in writer.samples)
     waiting = iter(session.todo())
-    first = next(waiting, None)
-    if first is not None:
+    first = list(islice(waiting, 1))
+    if first:
         engine.load(job)  # before the clock of the progress starts
     total, tally = plan.counted_by or (plan.total, None)
     progress.start(label, total, writer.samples, tally)
     try:
-        for batch, answered in in_order(engine, job, chain([] if first is None else [first], waiting), session.sent):
+        for batch, answered in in_order(engine, job, chain(_taken(first), waiting), session.sent):
             for samples in session.samples(batch, answered):
                 missing = [sample for sample in samples if sample.id not in writer.done]
                 writer.append(missing)
@@ -316,6 +320,12 @@ def _work(
                 progress.advance([sample.without_evidence() for sample in missing])
     finally:
         progress.stop()
+
+
+def _taken(held: list[Any]) -> Iterator[Any]:
+    """What is in a list, which is not held any longer than needed."""
+    while held:
+        yield held.pop()
 
 
 def in_order(
@@ -364,7 +374,7 @@ class StudyJob(Job[Any, Any]):
 
     @property
     def threads(self) -> int | None:
-        return None if self.model is None else self.model.threads
+        return self.study.threads(self.model, self.how)
 
 
 def study_job(study: Study[Any], model: Model | None, plan: Plan) -> StudyJob:

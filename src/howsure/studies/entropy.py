@@ -38,10 +38,12 @@ from howsure.measures.entropy import SUM_TOLERANCE, check_probabilities
 from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT, check_counts
 from howsure.models.words import is_space
 from howsure.runs import Progress
+from howsure.runs.run import prepared
 from howsure.storage import open_regular
 from howsure.storage.unpacking import unpacked
-from howsure.studies.perplexity import prepare_all, read_through
-from howsure.studies.perplexity.sums import Sums, counted, totals
+from howsure.studies.perplexity.judge import counted, totals
+from howsure.studies.perplexity.record import Sums
+from howsure.studies.perplexity.study import PERPLEXITY, PerplexityOptions, read_through
 from howsure.types import html_of
 
 Symbols = Literal["words", "characters", "bytes"]
@@ -309,13 +311,13 @@ def entropy_of_text(texts: Sequence[Text], symbols: Symbols = "words", longest_b
 def against_model(
     found: TextEntropy, names: Sequence[str], model: str, progress: Progress | None = None, **options: Any
 ) -> TextEntropy:
-    """The same texts read by a model, as `howsure perplexity` reads them; `options` are `prepare_all`'s.
+    """The same texts read by a model, as `howsure perplexity` reads them, with its options.
 
-    Which of the model's tokens count is `perplexity.sums.counted`'s to say: per word those of words, as on the side of
+    Which of the model's tokens count is `perplexity.judge.counted`'s to say: per word those of words, as on the side of
     the text; per character and byte all of them, since the text's line ends are symbols too.
     """
-    (prepared,) = prepare_all(names, [model], **options)
-    sums = read_through(prepared, progress)
+    with prepared(PERPLEXITY, PerplexityOptions(names, model, progress=progress, **options)) as ready:
+        sums = read_through(ready)
     part = counted(totals(sums), "words" if found.symbols == "words" else "bytes")
     assert part is not None
     total_nats = math.inf if part.impossible else part.nats

@@ -175,6 +175,10 @@ class Study(ABC, Generic[Options, Item, Record]):
         """The options with which `howsure demo` runs it, on what comes with the package; None for none."""
         return None
 
+    def threads(self, model: Model | None, how: Any) -> int | None:
+        """With how many threads a network on a CPU computes here, which decides about its last digits; None without."""
+        return None if model is None else model.threads
+
     def release(self, items: Any) -> None:
         """Give back what reading opened."""
 
@@ -224,6 +228,10 @@ class Session:
 
     def finish(self, summary: Any, samples: Sequence[Sample]) -> None:
         """Write what is made of all samples; the summary itself comes after."""
+
+    def result(self, study: Any, summary: Any, samples: list[Sample], run: Run) -> Any:
+        """What the Python function gives back, where it takes what only the session knows."""
+        return study.result(summary, samples, run)
 
     def close(self) -> None:
         """Whatever happened, let go of what is open."""

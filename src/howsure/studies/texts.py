@@ -46,8 +46,12 @@ JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
 WANTED = TEXT_SUFFIXES | JSON_LINES_SUFFIXES
 
 
-def as_paths(texts: PathLike | Sequence[PathLike]) -> list[PathLike]:
-    """One path or several, as several."""
+def as_paths(texts: PathLike | Sequence[PathLike] | None) -> list[PathLike]:
+    """One path or several, as several; None is what is piped in, or an error where a person sits at the keyboard."""
+    if texts is None:
+        if sys.stdin.isatty():
+            raise InputError("there is no text: name files or folders, or pipe one in")
+        return [STANDARD_INPUT]
     return [texts] if isinstance(texts, str | os.PathLike) else list(texts)
 
 
@@ -107,6 +111,10 @@ class Texts:
     @property
     def byte_count(self) -> int:
         return sum(document.byte_count for document in self.documents)
+
+    def identity(self) -> dict[str, Any]:
+        """What run.json says of them."""
+        return {"fingerprint": self.fingerprint, "documents": len(self.documents), "skipped": self.skipped}
 
     def stream(self) -> Iterator[tuple[Document, Iterator[str]]]:
         """Every document with its text in pieces; a document's pieces are to be read before the next is asked for."""

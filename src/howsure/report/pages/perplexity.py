@@ -20,7 +20,7 @@ from howsure.report.pages.tokens import legend, readable_shades_of, shaded
 from howsure.report.text import counted
 from howsure.runs import Sample
 from howsure.studies.perplexity.judge import figures
-from howsure.studies.perplexity.sums import joined
+from howsure.studies.perplexity.record import joined
 
 COLUMNS = (
     Column("document", "document", "text"),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from howsure.measures import nats_to_bits
 from howsure.report.pages.columns import Table
-from howsure.studies.perplexity.sums import Sums, joined
+from howsure.studies.perplexity.record import Sums, joined
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -19,7 +19,7 @@ from howsure.report.pages.parts import number, table, words
 from howsure.report.pages.perplexity_blocks import Along, longest
 from howsure.report.perplexity import unit_rows
 from howsure.report.text import counted
-from howsure.studies.perplexity.sums import joined
+from howsure.studies.perplexity.record import joined
 
 MOST_DOCUMENTS = 4
 """Drawn block by block."""
