@@ -35,12 +35,6 @@ class View(Options):
     def deliver(self, result: Any) -> None:
         """Draw or write what was asked for beside the printing."""
 
-    def check(self, options: Any, items: Any = None) -> None:
-        """Refuse what cannot be shown: before anything is read, and again before any work is done."""
-
-    def deliver(self, result: Any) -> None:
-        """Write what is shown into files."""
-
 
 def command(
     options: type[Chosen], view: type[View] = View, help: str | None = None

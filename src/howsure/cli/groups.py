@@ -45,8 +45,8 @@ class StudyGroup(TyperGroup):
     first: ClassVar[tuple[str, ...]] = ()
     """Commands that are listed before the studies."""
 
-    @property
-    def commands(self) -> dict[str, Any]:  # type: ignore[override]
+    @property  # type: ignore[override]
+    def commands(self) -> dict[str, Any]:
         own, names = self._own, self._studies()
         first = {name: own[name] for name in self.first}
         return first | {name: Lazy(name, names[name]) for name in names if name not in own} | own
