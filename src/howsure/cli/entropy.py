@@ -84,11 +84,11 @@ def _of_numbers(numbers: list[float], counts: bool, against: str | None, as_json
     from howsure.studies.entropy import entropy_of_counts, entropy_of_distribution
 
     model = None if against is None else _model(against)
-    found = entropy_of_counts(numbers, model) if counts else entropy_of_distribution(numbers, model)
+    entropy = entropy_of_counts(numbers, model) if counts else entropy_of_distribution(numbers, model)
     if as_json:
-        common.print_json(found.to_dict())
+        common.print_json(entropy.to_dict())
     else:
-        print_entropy(output(), found, quiet)
+        print_entropy(output(), entropy, quiet)
     return common.DONE
 
 
@@ -122,16 +122,16 @@ def _text(
         from howsure.report.plots import check_plot, plot_blocks
 
         check_plot(plot)
-    found = entropy_of_text(read_texts(names), symbols.value, blocks)
+    entropy = entropy_of_text(read_texts(names), symbols.value, blocks)
     if model is not None:
         reading |= {"announce": common.announcer(quiet)}
-        found = against_model(found, names, model, progress_for(remarks(), quiet), **reading)
+        entropy = against_model(entropy, names, model, progress_for(remarks(), quiet), **reading)
     if plot is not None:
-        plot_blocks(found, plot)
+        plot_blocks(entropy, plot)
     if as_json:
-        common.print_json(found.to_dict())
+        common.print_json(entropy.to_dict())
     else:
-        print_entropy(output(), found, quiet)
+        print_entropy(output(), entropy, quiet)
     if plot is not None and not quiet:
         common.say(f"the plot is in {plot}")
     return common.DONE
@@ -142,15 +142,15 @@ def _text(
 
 def _numbers(given: list[str], counts: bool) -> list[float] | None:
     """All as numbers, or None where they are files. A mixture is neither."""
-    found = [_number(one) for one in given]
-    numbers = [number for number in found if number is not None]
+    parsed = [_number(one) for one in given]
+    numbers = [number for number in parsed if number is not None]
     if len(numbers) == len(given):
         return numbers
-    other = given[found.index(None)]
+    other = given[parsed.index(None)]
     if counts:
         raise InputError(f"--counts takes numbers, and {other!r} is none")
     if numbers:
-        number = next(one for one, value in zip(given, found, strict=True) if value is not None)
+        number = next(one for one, value in zip(given, parsed, strict=True) if value is not None)
         raise InputError(
             f"{number!r} is a number and {other!r} is none: give only numbers, or only files (./{number} is a file)"
         )
@@ -166,13 +166,13 @@ def _number(text: str) -> float | None:
 
 def _model(against: str) -> list[float]:
     """`0.9,0.1` or `0.9 0.1`."""
-    found = []
+    probabilities = []
     for word in against.replace(",", " ").split():
         number = _number(word)
         if number is None:
             raise InputError(f'--against takes probabilities such as "0.9,0.1", and {word!r} is no number')
-        found.append(number)
-    return found
+        probabilities.append(number)
+    return probabilities
 
 
 def _check_files(given: list[str], against: str | None, model: str | None) -> None:

@@ -64,8 +64,8 @@ def train(
 
     given = common.given_or_piped(texts, "there is no text: name files or folders, or pipe one in")
     if dry_run:
-        found = Texts(given, skip_bad=skip_bad, most_fold=HELD_FOLD)
-        return common.print_plan({"items": len(found.documents), "bytes": found.byte_count, "model_calls": 0}, as_json)
+        read = Texts(given, skip_bad=skip_bad, most_fold=HELD_FOLD)
+        return common.print_plan({"items": len(read.documents), "bytes": read.byte_count, "model_calls": 0}, as_json)
     trained: dict[str, Any] = train_ngram(
         given, out, order=order, smoothing=smoothing, k=k, discount_fallback=discount_fallback, skip_bad=skip_bad
     )

@@ -39,13 +39,13 @@ def theorem(
         check_plot(plot)
     if dry_run:
         return common.print_plan({"texts": paths, "words": paths * longest, "model_calls": 0, "tokens": 0}, as_json)
-    found = study.theorem(longest=longest, paths=paths, seed=seed)
+    computed = study.theorem(longest=longest, paths=paths, seed=seed)
     if plot is not None:
-        plot_theorem(found, plot)
+        plot_theorem(computed, plot)
     if as_json:
-        common.print_json(found.to_dict())
+        common.print_json(computed.to_dict())
     else:
-        print_theorem(output(), found, quiet)
+        print_theorem(output(), computed, quiet)
     if plot is not None and not quiet:
         common.say(f"the plot is in {plot}")
     return common.DONE

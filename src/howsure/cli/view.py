@@ -54,12 +54,12 @@ def view(
     served_root(folder)
     host = server.checked_host(host)
     asked = server.checked_token(host, token, token_file)
-    found = len(find_runs(folder))
+    runs = len(find_runs(folder))
     if dry_run:
-        return common.print_plan({"runs": found, "model_calls": 0, "tokens": 0}, as_json)
+        return common.print_plan({"runs": runs, "model_calls": 0, "tokens": 0}, as_json)
     listener = server.listen(host, port)
     address = server.Address(host, listener.getsockname()[1], asked)
-    _announce(address.url, folder, found, as_json, quiet)
+    _announce(address.url, folder, runs, as_json, quiet)
     if not quiet and address.host in server.EVERYWHERE:
         common.say("from other machines, with this machine's name or number in place of the one in the address")
     with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as held:  # Ctrl-C is the usual way to end it
@@ -69,13 +69,13 @@ def view(
     return common.DONE
 
 
-def _announce(url: str, folder: Path, found: int, as_json: bool, quiet: bool) -> None:
+def _announce(url: str, folder: Path, runs: int, as_json: bool, quiet: bool) -> None:
     from howsure.report.text import counted
 
     if as_json:
-        common.print_json({"url": url, "folder": str(folder), "runs": found})
+        common.print_json({"url": url, "folder": str(folder), "runs": runs})
     else:
         common.print_line(url)
     sys.stdout.flush()
     if not quiet:
-        common.say(f"showing {counted(found, 'run')} below {folder} at this address; Ctrl-C ends it")
+        common.say(f"showing {counted(runs, 'run')} below {folder} at this address; Ctrl-C ends it")

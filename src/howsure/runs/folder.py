@@ -50,8 +50,8 @@ class Run(Shown):
     @property
     def summary(self) -> dict[str, Any] | None:
         """The summary of a finished run, None before that."""
-        found: dict[str, Any] | None = read_summary(self.path)
-        return found
+        content: dict[str, Any] | None = read_summary(self.path)
+        return content
 
     def records(self, *, evidence: bool = True, record: Any = dict[str, Any]) -> list[Sample]:
         """The samples so far, in the order of the data; without their evidence they take far less memory.
@@ -162,14 +162,14 @@ def find_runs(folder: str | os.PathLike[str]) -> list[Path]:
     root = Path(given)
     if not root.is_dir():
         raise InputError(f"{root} is not a folder")
-    found = []
+    dated = []
     for place, folders, files in os.walk(root):
         if MANIFEST in files:
             with contextlib.suppress(OSError):  # gone since, or a link that leads nowhere
-                found.append(((Path(place) / MANIFEST).stat().st_mtime, Path(place)))
+                dated.append(((Path(place) / MANIFEST).stat().st_mtime, Path(place)))
             folders.clear()
         folders[:] = [name for name in folders if not name.startswith(".")]
-    return [path for _, path in sorted(found, key=lambda one: one[0], reverse=True)]
+    return [path for _, path in sorted(dated, key=lambda one: one[0], reverse=True)]
 
 
 def is_locked(folder: Path) -> bool:

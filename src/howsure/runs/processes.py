@@ -64,10 +64,10 @@ class ProcessEngine:
         most = PIECES_A_WORKER * self.workers
         under_way.extend(_send(pool, piece) for piece in islice(waiting, most))
         while under_way:
-            found = under_way[0].future.result()
+            answered = under_way[0].future.result()
             under_way.popleft()
             under_way.extend(_send(pool, piece) for piece in islice(waiting, 1))
-            yield found
+            yield answered
 
     def close(self) -> None:
         """Processes end with the pieces that they were started for."""
@@ -104,8 +104,8 @@ def alone(job: Job[Piece, Found], piece: Piece) -> Found:
     """What comes of a piece in a process of its own, whose end harms nobody else; if that ends too, it is given up."""
     with _pool(job, 1) as pool:
         try:
-            found: Found = pool.submit(_work, piece).result()
-            return found
+            answered: Found = pool.submit(_work, piece).result()
+            return answered
         except BrokenProcessPool:
             return job.failed_piece(piece, "it ended the process that worked on it, twice, mostly for want of memory")
 
@@ -133,5 +133,5 @@ def _end_with_parent() -> None:
 
 
 def _work(piece: Any) -> Any:
-    found = _job(piece)
-    return list(found) if isinstance(found, Iterator) else found
+    answered = _job(piece)
+    return list(answered) if isinstance(answered, Iterator) else answered

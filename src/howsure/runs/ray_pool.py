@@ -84,8 +84,8 @@ class Worker:
 
     def work(self, piece: Any) -> Any:
         try:
-            found = self._job(piece)
-            return list(found) if isinstance(found, Iterator) else found  # one that comes bit by bit here
+            answered = self._job(piece)
+            return list(answered) if isinstance(answered, Iterator) else answered  # one that comes bit by bit here
         except HowsureError as error:  # as a value: Ray would wrap it in a traceback of its own
             return error
 
@@ -211,9 +211,9 @@ class Pool:
                 self.wait_for()
             more = more and self._take(coming, held, again, len(done))
             self._hand_out(held, again)
-            for number, found in self._look(LOOK_SECONDS, held, again):
+            for number, answered in self._look(LOOK_SECONDS, held, again):
                 if held.pop(number, None) is not None:
-                    done[number] = found
+                    done[number] = answered
             self._give_up(held, again, done)
             while following in done:
                 yield done.pop(following)
@@ -262,18 +262,18 @@ class Pool:
         if not waiting:
             return []
         ready, _ = self._ray.wait(waiting, num_returns=1, timeout=seconds)
-        found: list[tuple[int, Any]] = []
+        fetched: list[tuple[int, Any]] = []
         for reference in ready:
             if reference in self._starting:
                 self._started(reference)
             elif reference in self._under_way:
-                found += self._fetched(reference, again if again is not None else deque())
-        return found
+                fetched += self._fetched(reference, again if again is not None else deque())
+        return fetched
 
     def _fetched(self, reference: Any, again: deque[int]) -> list[tuple[int, Any]]:
         number, worker = self._under_way[reference]
         try:
-            found = self._ray.get(reference)
+            answered = self._ray.get(reference)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError as error:
@@ -281,9 +281,9 @@ class Pool:
             return []
         del self._under_way[reference]
         self._busy[worker].remove(number)
-        if isinstance(found, HowsureError):
-            raise found
-        return [(number, found)]
+        if isinstance(answered, HowsureError):
+            raise answered
+        return [(number, answered)]
 
     def close(self) -> None:
         for worker in self._hired:

@@ -152,9 +152,9 @@ def _differences(place: str, mine: Any, theirs: Any) -> list[str]:
     if isinstance(mine, dict) and isinstance(theirs, dict):
         keys = [*mine, *(key for key in theirs if key not in mine)]
         return [
-            found
+            difference
             for key in keys
-            for found in _differences(f"{place}.{key}" if place else str(key), mine.get(key), theirs.get(key))
+            for difference in _differences(f"{place}.{key}" if place else str(key), mine.get(key), theirs.get(key))
         ]
     return [] if mine == theirs else [f"{place} was {_short(mine)}, now {_short(theirs)}"]
 

@@ -116,8 +116,8 @@ class Items(Generic[ItemT]):
 
     def picture(self, index: int) -> Picture | None:
         """The picture that an item is about, of which the run folder keeps a small copy."""
-        found: Picture | None = getattr(self.items[index], "image", None)
-        return found
+        image: Picture | None = getattr(self.items[index], "image", None)
+        return image
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def piece_name(offset_bytes: int) -> str:
 
 def pieces_of(files: dict[str, Version]) -> list[tuple[int, str]]:
     """The pieces of samples among some files: where each begins, and its name."""
-    return sorted((int(found[1]), name) for name in files if (found := _PIECE.fullmatch(name)))
+    return sorted((int(match[1]), name) for name in files if (match := _PIECE.fullmatch(name)))
 
 
 class OnDisk:
@@ -258,8 +258,8 @@ def find_stored_runs(address: str) -> list[Path]:
     if not files:
         raise InputError(f"{root} holds nothing; check the spelling")
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(lambda one: _listed(joined(root.address, one)), outer))
-    return sorted(found, key=_begun, reverse=True)
+        runs = list(pool.map(lambda one: _listed(joined(root.address, one)), outer))
+    return sorted(runs, key=_begun, reverse=True)
 
 
 def _listed(address: str) -> Path:

@@ -309,7 +309,7 @@ def entropy_of_text(texts: Sequence[Text], symbols: Symbols = "words", longest_b
 
 
 def against_model(
-    found: TextEntropy, names: Sequence[str], model: str, progress: Progress | None = None, **options: Any
+    text: TextEntropy, names: Sequence[str], model: str, progress: Progress | None = None, **options: Any
 ) -> TextEntropy:
     """The same texts read by a model, as `howsure perplexity` reads them, with its options.
 
@@ -318,11 +318,11 @@ def against_model(
     """
     with prepared(PERPLEXITY, PerplexityOptions(names, model, progress=progress, **options)) as ready:
         sums = read_through(ready)
-    part = counted(totals(sums), "words" if found.symbols == "words" else "bytes")
+    part = counted(totals(sums), "words" if text.symbols == "words" else "bytes")
     assert part is not None
     total_nats = math.inf if part.impossible else part.nats
-    against = cross_entropy_of_text(found, model, total_nats, found.symbol_count)
-    return replace(found, against=replace(against, counted=_what_counts(found.symbols, sums, part.impossible)))
+    against = cross_entropy_of_text(text, model, total_nats, text.symbol_count)
+    return replace(text, against=replace(against, counted=_what_counts(text.symbols, sums, part.impossible)))
 
 
 def _what_counts(symbols: Symbols, sums: Sums, impossible: int) -> str:
@@ -340,7 +340,7 @@ def _what_counts(symbols: Symbols, sums: Sums, impossible: int) -> str:
     return "; ".join(told)
 
 
-def cross_entropy_of_text(found: TextEntropy, model: str, total_nats: float, symbol_count: int) -> TextCrossEntropy:
+def cross_entropy_of_text(text: TextEntropy, model: str, total_nats: float, symbol_count: int) -> TextCrossEntropy:
     """A model's total −ln m(symbols), shared out over `symbol_count` symbols, against the text's own entropies.
 
     The text's entropy is the plug-in's: that of the shares in this very text, which no model of single symbols beats.
@@ -349,8 +349,8 @@ def cross_entropy_of_text(found: TextEntropy, model: str, total_nats: float, sym
         raise InputError(f"symbol_count {symbol_count!r} must be at least 1: how many symbols the model has scored")
     if math.isnan(total_nats) or total_nats < 0:
         raise EvidenceError(f"total_nats {total_nats!r} is not a sum of −ln p, which is 0 or more")
-    bits, rate = nats_to_bits(total_nats / symbol_count), found.entropy_rate_bits
-    return TextCrossEntropy(model, bits, bits - found.estimates.plugin_bits, None if rate is None else bits - rate)
+    bits, rate = nats_to_bits(total_nats / symbol_count), text.entropy_rate_bits
+    return TextCrossEntropy(model, bits, bits - text.estimates.plugin_bits, None if rate is None else bits - rate)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

@@ -97,10 +97,10 @@ def _place(out: str | os.PathLike[str]) -> Path:
 
 def _chosen(runs: Sequence[RunLike]) -> list[Run | Path]:
     """Run folders as they are named, and those within a folder that is none; each once."""
-    found: dict[Path, Run | Path] = {}
+    chosen: dict[Path, Run | Path] = {}
     for run in runs:
         if isinstance(run, Run):
-            found.setdefault(run.path.resolve(), run)
+            chosen.setdefault(run.path.resolve(), run)
             continue
         within = (
             [opened(run, whole=False)] if is_there(below(checked(run), MANIFEST)) else sorted(find_runs(run), key=str)
@@ -108,10 +108,10 @@ def _chosen(runs: Sequence[RunLike]) -> list[Run | Path]:
         if not within:
             raise InputError(f"{shown_path(os.fspath(run))} is no run folder and holds none")
         for one in within:
-            found.setdefault(one.resolve(), one)
-    if not found:
+            chosen.setdefault(one.resolve(), one)
+    if not chosen:
         raise InputError("there is no run to export: name a run folder, or a folder that holds some")
-    return list(found.values())
+    return list(chosen.values())
 
 
 def _folder(run: Run | Path) -> Path:

@@ -35,17 +35,17 @@ def train_ngram(
     began = time.perf_counter()
     target, way = Path(out), _smoothing(smoothing)
     check_target(target)
-    found = Texts(as_paths(texts), skip_bad=skip_bad, most_fold=HELD_FOLD)
-    _keep_apart(target, found)
-    trained = train(pieces(found), order, way, k=k, discount_fallback=discount_fallback)
+    read = Texts(as_paths(texts), skip_bad=skip_bad, most_fold=HELD_FOLD)
+    _keep_apart(target, read)
+    trained = train(pieces(read), order, way, k=k, discount_fallback=discount_fallback)
     with storage_errors(target):
         write_arpa(trained.table, target)
     return {
         "model": f"ngram:{target}",
         "order": order,
         "smoothing": str(way),
-        "documents": len(found.documents),
-        "skipped": found.skipped,
+        "documents": len(read.documents),
+        "skipped": read.skipped,
         "sentences": trained.sentences,
         "words": trained.words,
         "vocabulary": len(trained.table.vocabulary),

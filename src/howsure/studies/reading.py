@@ -51,10 +51,10 @@ class Reading:
     @property
     def least_mean_entropy_bits(self) -> float | None:
         """The least that the alternatives allow the mean entropy to be, where the exact one is not known."""
-        found = entropies_from_top(self.evidence)
-        if found is None or not len(found.low_nats) or np.isnan(found.low_nats).any():
+        bounds = entropies_from_top(self.evidence)
+        if bounds is None or not len(bounds.low_nats) or np.isnan(bounds.low_nats).any():
             return None
-        return nats_to_bits(float(found.low_nats.mean()))
+        return nats_to_bits(float(bounds.low_nats.mean()))
 
     def characters(self) -> list[tuple[str, slice]]:
         """The text in pieces of whole characters, each with its tokens; mostly one, several for one emoji, say."""
@@ -130,11 +130,11 @@ def item_for(text: str) -> ScoreItem:
 def read_text(text: str, model: Model) -> Reading:
     """Score a given text from its first token on."""
     model.require(Capability.SCORE, "show")
-    (found,) = model.try_score([item_for(text)], top_logprobs=ALTERNATIVES, entropies=True)
-    if isinstance(found, Failure):
+    (scored,) = model.try_score([item_for(text)], top_logprobs=ALTERNATIVES, entropies=True)
+    if isinstance(scored, Failure):
         remedy = "; show a part of it, or take `howsure perplexity`, which reads any length"
-        raise InputError(f"the text cannot be read: {found.detail}{remedy if found.reason == 'too_long' else ''}")
-    return Reading(text, model.name, found[0])
+        raise InputError(f"the text cannot be read: {scored.detail}{remedy if scored.reason == 'too_long' else ''}")
+    return Reading(text, model.name, scored[0])
 
 
 def read_answer(

@@ -220,8 +220,8 @@ class Session:
 
     def picture(self, index: int) -> Picture | None:
         """The picture of an item, of which the folder keeps a small copy."""
-        found: Picture | None = self.items.picture(index)
-        return found
+        image: Picture | None = self.items.picture(index)
+        return image
 
     def written(self, samples: Sequence[Sample]) -> None:
         """Hear of samples as soon as they are on the disk."""

@@ -120,11 +120,11 @@ class Texts:
         """Every document with its text in pieces; a document's pieces are to be read before the next is asked for."""
         documents = iter(self.documents)
         for source in self.sources:
-            for found in _texts(source):
+            for text in _texts(source):
                 document = next(documents, None)
                 if document is None:
                     raise _changed(source.name)
-                yield document, _as_long_as(document, found)
+                yield document, _as_long_as(document, text)
         if (document := next(documents, None)) is not None:
             raise _changed(document.id)
 
@@ -192,13 +192,13 @@ def _files_of(folder: Path) -> list[Path]:
     """The texts in a folder and the folders in it, by name, without hidden ones, run folders and what is no text."""
     inside = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     visible = [path for path in inside if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    found = [path for path in visible if _suffix(path.name) in WANTED and not (path.parent / MANIFEST).is_file()]
-    if not found:
+    texts = [path for path in visible if _suffix(path.name) in WANTED and not (path.parent / MANIFEST).is_file()]
+    if not texts:
         raise InputError(
             f"{folder} holds no text: looked for {', '.join(sorted(WANTED))}, each also with .gz; name other "
             "files one by one"
         )
-    return found
+    return texts
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -232,9 +232,9 @@ def _texts(source: Source) -> Iterator[Iterator[str]]:
     if not source.holds_json:
         yield _text(source)
         return
-    for _, found in _lines(source):
-        if isinstance(found, _Line):
-            yield iter([found.text])
+    for _, line in _lines(source):
+        if isinstance(line, _Line):
+            yield iter([line.text])
 
 
 def _text(source: Source) -> Iterator[str]:
@@ -283,13 +283,13 @@ class _Line(msgspec.Struct):
 
 def _json_text(place: str, line: bytes) -> _Line | Problem:
     try:
-        found = msgspec.json.decode(line, type=_Line)
-        found.text.encode("utf-8")
+        decoded = msgspec.json.decode(line, type=_Line)
+        decoded.text.encode("utf-8")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return Problem("bad_line", f"{place}: {error}; each line must be a JSON object with a text")
-    if not found.text:
+    if not decoded.text:
         return Problem("empty", f"{place}: text is empty")
-    return found
+    return decoded
 
 
 # -- looking through -----------------------------------------------------------------------------------------------
@@ -303,11 +303,11 @@ def _scanned(source: Source) -> tuple[list[Document], list[Problem], bytes]:
     digests = bytearray()
     documents, problems = [], []
     try:
-        for found in (_scanned_json if source.holds_json else _scanned_text)(source, digests):
-            if isinstance(found, Document):
-                documents.append(found)
+        for result in (_scanned_json if source.holds_json else _scanned_text)(source, digests):
+            if isinstance(result, Document):
+                documents.append(result)
             else:
-                problems.append(found)
+                problems.append(result)
     except InputError as error:
         return [], [Problem("unreadable", str(error))], b""
     if not documents and not problems:
@@ -327,13 +327,13 @@ def _scanned_text(source: Source, digests: bytearray) -> Iterator[Document]:
 
 
 def _scanned_json(source: Source, digests: bytearray) -> Iterator[Document | Problem]:
-    for number, found in _lines(source):
-        if isinstance(found, Problem):
-            yield found
+    for number, one in _lines(source):
+        if isinstance(one, Problem):
+            yield one
             continue
-        spelled = found.text.encode("utf-8")
+        spelled = one.text.encode("utf-8")
         digests += hashlib.sha256(spelled).digest()
-        yield Document(f"{source.name}:{number}" if found.id is None else str(found.id), len(spelled))
+        yield Document(f"{source.name}:{number}" if one.id is None else str(one.id), len(spelled))
 
 
 def _report(problems: Sequence[Problem], skip_bad: bool, any_left: bool, paths: Sequence[PathLike]) -> None:

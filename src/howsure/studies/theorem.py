@@ -164,12 +164,12 @@ def _learned(learners: Sequence[Learner], seed: np.random.SeedSequence) -> list[
 def _measured(models: Sequence[MarkovModel], lengths: Sequence[int], seeds: Sequence[np.random.SeedSequence]) -> Array:
     """Bits per word, [models × paths × lengths]; one path is in memory at a time."""
     ends = np.array(lengths)
-    found = np.empty((len(models), len(seeds), len(lengths)))
+    bits = np.empty((len(models), len(seeds), len(lengths)))
     for place, seed in enumerate(seeds):
         path = SOURCE.sample(int(ends[-1]), seed)
         for row, model in enumerate(models):
-            found[row, place] = nats_to_bits(-model.log_likelihoods_nats(path)[ends - 1] / ends)
-    return found
+            bits[row, place] = nats_to_bits(-model.log_likelihoods_nats(path)[ends - 1] / ends)
+    return bits
 
 
 def _curve(name: str, learner: Learner | None, model: MarkovModel, bits: Array) -> Curve:

@@ -125,12 +125,12 @@ def _field(name: str, type_: Any, texts: dict[str, str]) -> Any:
 
 def _metadata(runs: Sequence[Run], texts: dict[str, str]) -> dict[str, bytes]:
     """`run.json` and `summary.json` of the only run, or of each with its run_id behind."""
-    found = {JSON_TEXT: to_json(texts)}
+    entries = {JSON_TEXT: to_json(texts)}
     for run in runs:
         end = "" if len(runs) == 1 else f"/{about(run)['run_id']}"
-        found[f"{MANIFEST}{end}"] = to_json(msgspec.to_builtins(run.manifest))
-        found[f"{SUMMARY}{end}"] = to_json(run.summary)
-    return found
+        entries[f"{MANIFEST}{end}"] = to_json(msgspec.to_builtins(run.manifest))
+        entries[f"{SUMMARY}{end}"] = to_json(run.summary)
+    return entries
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

@@ -106,8 +106,8 @@ def _checker(record: Any, evidence: Any | None) -> msgspec.json.Decoder[Any]:
 
 def values_of(sample: AnySample) -> dict[str, Any]:
     """The parts of a sample that every study fills in its own way."""
-    found = {"result": sample.result}
-    return found | {"evidence": sample.evidence} if isinstance(sample, Sample) else found
+    parts = {"result": sample.result}
+    return parts | {"evidence": sample.evidence} if isinstance(sample, Sample) else parts
 
 
 # -- what is the same for all samples of a run ------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def _text(value: Any) -> str | None:
 def _moment(text: str) -> datetime.datetime | None:
     """None where a manifest's time is none; without a zone it is UTC, as howsure writes it."""
     try:
-        found = datetime.datetime.fromisoformat(text)
+        moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
