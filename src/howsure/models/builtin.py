@@ -102,13 +102,13 @@ def _make(folder: Path, announce: Announce) -> None:
 
 def _note_checksums(folder: Path) -> None:
     """What the other files are depends on the version of transformers, so their hashes are kept beside them."""
-    found = sha256_of(folder / WEIGHTS)
-    if found != WEIGHTS_SHA256:
+    sha256 = sha256_of(folder / WEIGHTS)
+    if sha256 != WEIGHTS_SHA256:
         import transformers
 
         raise WeightsError(
             f"transformers {transformers.__version__} reads other weights out of SmolLM2's GGUF than it should "
-            f"(SHA-256 {found}, not {WEIGHTS_SHA256}): install the version that stands in howsure's constraints.txt"
+            f"(SHA-256 {sha256}, not {WEIGHTS_SHA256}): install the version that stands in howsure's constraints.txt"
         )
     kept = {path.name: sha256_of(path) for path in sorted(folder.iterdir()) if path.name != WEIGHTS}
     (folder / CHECKSUMS).write_text(json.dumps(kept), encoding="utf-8")
@@ -129,8 +129,8 @@ class _Hashing:
     known: ClassVar[set[tuple[str, int, int, int]]] = set()
 
     def __init__(self, path: Path) -> None:
-        found = path.stat()
-        self._path, self._version = path, (str(path), found.st_ino, found.st_size, found.st_mtime_ns)
+        stat = path.stat()
+        self._path, self._version = path, (str(path), stat.st_ino, stat.st_size, stat.st_mtime_ns)
         self._thread = threading.Thread(target=self._run, daemon=True)
         if self._version not in self.known:
             self._thread.start()

@@ -94,7 +94,7 @@ class ClickRequest(NamedTuple):
 class Click(msgspec.Struct, frozen=True):
     """Where a model would click, in pixels of the image as it is shown, and how sure it is of that, from 0 to 1.
 
-    `matched` is what it found there, in words; `how` names the way in which it was found.
+    `matched` is what stands there, in words; `how` names the way in which the place was chosen.
     """
 
     x_px: float

@@ -136,7 +136,7 @@ class SentenceEmbedder:
             raise InputError("the embedder takes a list of texts, not one text; put it into a list")
         for text in texts:
             utf8(text)
-        return [found.ids for found in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -153,12 +153,12 @@ class SentenceEmbedder:
 
     def _run(self, windows: Sequence[tuple[int, ...]]) -> NDArray[np.float64]:
         """The unit vector of each window; longest first, as many at once as the budget allows."""
-        found = np.empty((len(windows), DIMENSIONS))
+        vectors = np.empty((len(windows), DIMENSIONS))
         sizes = [len(window) + 2 for window in windows]
         for batch in plan_batches(sizes, range(len(windows)), self.token_budget):
             indices = list(batch.indices)
-            found[indices] = self._run_batch([windows[i] for i in indices])
-        return found
+            vectors[indices] = self._run_batch([windows[i] for i in indices])
+        return vectors
 
     def _run_batch(self, windows: Sequence[tuple[int, ...]]) -> NDArray[np.float64]:
         import torch

@@ -2,9 +2,9 @@
 
 Servers spell the tokens of a prompt in several ways: as text, with U+FFFD for the pieces of a broken character; as
 text, where the last piece of a character stands for all of it and the others are empty; as OpenAI once did for such
-pieces, `bytes:\\xe2\\x80`; as the vocabulary writes them (`Ġthe`, `▁the`); or without the space before a word. A way of
-reading them counts if the tokens, one after the other, give the whole text and nothing else. Where a token may then
-end in more than one place, all of these are kept, so that nobody takes one of them for the truth.
+pieces, `bytes:\\xe2\\x80`; as the vocabulary writes them (`Ġthe`, `▁the`); or without the space before a word. A
+spelling counts if the tokens, one after the other, give the whole text and nothing else. Where a token may then end in
+more than one place, all of these are kept, so that nobody takes one of them for the truth.
 
 The offsets that come with some answers are not used: one server counts replacement characters, another writes −1.
 """
@@ -34,8 +34,8 @@ _CONTINUES = range(0x80, 0xC0)
 Spell = Callable[[str], bytes | None]
 
 
-class Reading(NamedTuple):
-    """One way of reading tokens."""
+class Spelling(NamedTuple):
+    """One way in which servers spell tokens."""
 
     starts: Callable[[bytes, str, int, bool], Iterable[int]]
     """Where a token may begin that ends at a given place of the text; the last argument says whether the token before
@@ -75,7 +75,7 @@ class Aligned(NamedTuple):
 
 
 def align(text: bytes, tokens: Sequence[str | None], leading: int | None = None) -> Aligned | None:
-    """Lay the tokens along the text; None where they do not fit it in any way of reading.
+    """Lay the tokens along the text; None where they do not fit it in any of the spellings.
 
     `leading` is the number of tokens that the server puts before every text; None where that is still to be found
     out. The first token may be unknown (None), as where it is the one that no log-probability is given for.
@@ -85,11 +85,11 @@ def align(text: bytes, tokens: Sequence[str | None], leading: int | None = None)
     """
     if _hides_too_much(tokens, leading):
         return None
-    for reading in _READINGS:
-        ends = _ends(text, tokens, leading, reading)
+    for spelling in _SPELLINGS:
+        ends = _ends(text, tokens, leading, spelling)
         if ends is not None:
-            found = sum(end == (0, 0) for end in ends) if leading is None else leading
-            return Aligned(_doubt_first(ends, tokens, leading), found, reading.spell)
+            count = sum(end == (0, 0) for end in ends) if leading is None else leading
+            return Aligned(_doubt_first(ends, tokens, leading), count, spelling.spell)
     return None
 
 
@@ -113,13 +113,13 @@ def _hides_too_much(tokens: Sequence[str | None], leading: int | None) -> bool:
 
 
 def _ends(
-    text: bytes, tokens: Sequence[str | None], leading: int | None, reading: Reading
+    text: bytes, tokens: Sequence[str | None], leading: int | None, spelling: Spelling
 ) -> tuple[tuple[int, int], ...] | None:
     """Backwards for all the ways to lay the tokens, then forwards for those that begin where the text does."""
     ways: list[dict[int, set[int]]] = []
     places = {len(text)}
     for number in reversed(range(len(tokens))):
-        way = {end: set(_starts(text, tokens, number, end, leading, reading)) for end in places}
+        way = {end: set(_starts(text, tokens, number, end, leading, spelling)) for end in places}
         places = set().union(*way.values())
         if not 0 < len(places) <= MAX_PLACES:
             return None
@@ -134,18 +134,18 @@ def _ends(
 
 
 def _starts(
-    text: bytes, tokens: Sequence[str | None], number: int, end: int, leading: int | None, reading: Reading
+    text: bytes, tokens: Sequence[str | None], number: int, end: int, leading: int | None, spelling: Spelling
 ) -> Iterable[int]:
     token = tokens[number]
     before_the_text = _SPECIAL.fullmatch(token or "") if leading is None else number < leading
     if end == 0:
-        return [0] if before_the_text or (token is not None and token == reading.nothing) else []
+        return [0] if before_the_text or (token is not None and token == spelling.nothing) else []
     if leading is not None and number < leading:
         return []
     if token is None:
         return [0]
     before = tokens[number - 1] if number else "<s>"
-    return reading.starts(text, token, end, before == "" or (before is None and leading == 0))
+    return spelling.starts(text, token, end, before == "" or (before is None and leading == 0))
 
 
 def _as_text(text: bytes, token: str, end: int, after_hidden: bool) -> Iterable[int]:
@@ -199,9 +199,9 @@ def _within_character(text: bytes, end: int) -> Iterable[int]:
     return range(first, end)
 
 
-_READINGS = (
-    Reading(_as_text),
-    Reading(_as_written(spell_byte_level), spell_byte_level),
-    Reading(_as_written(spell_sentencepiece), spell_sentencepiece, "▁"),
-    Reading(_as_text_without_space),
+_SPELLINGS = (
+    Spelling(_as_text),
+    Spelling(_as_written(spell_byte_level), spell_byte_level),
+    Spelling(_as_written(spell_sentencepiece), spell_sentencepiece, "▁"),
+    Spelling(_as_text_without_space),
 )

@@ -88,7 +88,7 @@ def refusal(item: ScoreItem) -> Failure | None:
 
 
 class ServerScorer:
-    """Asks for prompts' log-probabilities, in the way that the server was found to give them."""
+    """Asks for prompts' log-probabilities in the way that this server gives them."""
 
     def __init__(self, name: str, client: ServerClient, concurrency: int) -> None:
         self.name = name
@@ -123,11 +123,11 @@ class ServerScorer:
             for i, j in todo:
                 if failed[i]:
                     continue
-                found = await self._lay(client, way, Pair(str(items[i].prefix), items[i].continuations[j]), top)
-                if isinstance(found, Failure):
-                    failed[i][j] = found
+                outcome = await self._lay(client, way, Pair(str(items[i].prefix), items[i].continuations[j]), top)
+                if isinstance(outcome, Failure):
+                    failed[i][j] = outcome
                 else:
-                    laid[i][j] = found
+                    laid[i][j] = outcome
 
         async with self.client.open() as client:
             await together([work(client) for _ in range(self.concurrency)])
@@ -159,15 +159,15 @@ class ServerScorer:
 
     async def _laid(self, client: Any, way: Way, pair: Pair, readings: Sequence[PromptTokens]) -> Laid | Failure:
         spelled = utf8(pair.text)
-        found = next(((t, a) for t in readings if (a := align(spelled, t.texts, way.leading)) is not None), None)
-        if found is None or not found[1].settles(len(utf8(pair.prefix))):
+        fit = next(((t, a) for t in readings if (a := align(spelled, t.texts, way.leading)) is not None), None)
+        if fit is None or not fit[1].settles(len(utf8(pair.prefix))):
             named = await self._names(client, way, pair.text, readings[0])
-            found = (readings[0], named) if named is not None else found
-        if found is None:
+            fit = (readings[0], named) if named is not None else fit
+        if fit is None:
             known = [token for token in readings[0].texts if token is not None]
             shown = self.client.endpoint.tidy(" ".join(map(repr, known[:6])))
             return Failure("not_aligned", f"the tokens that {self.url} gave do not spell the text; they begin {shown}")
-        return Laid(spelled, *found)
+        return Laid(spelled, *fit)
 
     async def _names(self, client: Any, way: Way, text: str, tokens: PromptTokens) -> Aligned | None:
         """The tokens as vLLM's vocabulary writes them, whose bytes are certain; None where it does not tell."""
@@ -181,11 +181,11 @@ class ServerScorer:
 
         reply = await self.client.ask(send, self.client.counters.calls)
         try:
-            told = msgspec.convert(None if reply.fault else reply.body, _Names)
+            names = msgspec.convert(None if reply.fault else reply.body, _Names)
         except (msgspec.ValidationError, UnicodeEncodeError):
             return None
-        same = [str(token_id) for token_id in told.tokens][1:] == list(tokens.keys)[1:]
-        return align(utf8(text), told.token_strs, way.leading) if same else None
+        same = [str(token_id) for token_id in names.tokens][1:] == list(tokens.keys)[1:]
+        return align(utf8(text), names.token_strs, way.leading) if same else None
 
     async def _complete(self, client: Any, text: str, wish: dict[str, Any]) -> Reply:
         async def send() -> Any:
@@ -204,11 +204,11 @@ class ServerScorer:
         async with self.client.open() as client:
             for protocol in _PROTOCOLS:
                 reply = await self._complete(client, PROBE, protocol.requests(0)[0])
-                found = self._refused(reply.fault) if reply.fault else self._judge(protocol, reply.body)
-                if isinstance(found, Way):
-                    return found
+                verdict = self._refused(reply.fault) if reply.fault else self._judge(protocol, reply.body)
+                if isinstance(verdict, Way):
+                    return verdict
                 passing = passing and reply.fault is not None and reply.fault.passes
-                said.append(f"by {protocol.name} ({found})")
+                said.append(f"by {protocol.name} ({verdict})")
         if passing:
             raise ModelError(f"{self.name} could not be asked whether it can score: {reply.body.reason}")
         raise MissingCapability(

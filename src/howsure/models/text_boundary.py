@@ -95,17 +95,17 @@ class TextEncoder:
 
     def encode(self, prefix: str, continuations: Sequence[str], *, framed: bool = False) -> Encoded:
         """Tokenise one item; an empty context is begun with the model's start token."""
-        found = self.encode_many([TextItem(prefix, continuations, framed)])[0]
-        if isinstance(found, InputError):
-            raise found
-        return found
+        encoded = self.encode_many([TextItem(prefix, continuations, framed)])[0]
+        if isinstance(encoded, InputError):
+            raise encoded
+        return encoded
 
     def encode_many(self, items: Sequence[TextItem]) -> list[Encoded | InputError]:
         """What `encode` gives for each item, in few calls of the tokenizer; the error where a text is unreadable."""
-        found: list[Encoded | InputError] = []
+        encoded: list[Encoded | InputError] = []
         for start in range(0, len(items), _AT_ONCE):
-            found += self._encode_some(items[start : start + _AT_ONCE])
-        return found
+            encoded += self._encode_some(items[start : start + _AT_ONCE])
+        return encoded
 
     def _encode_some(self, items: Sequence[TextItem]) -> list[Encoded | InputError]:
         done: dict[int, Encoded | InputError] = {i: e for i, item in enumerate(items) if (e := _unreadable(item))}
@@ -134,15 +134,15 @@ class TextEncoder:
 
     def _heads(self, items: Sequence[TextItem], cuts: dict[int, int]) -> dict[int, tuple[int, ...]]:
         """The tokens of each prefix up to its cut, where they spell it."""
-        found = {}
+        heads = {}
         for framed in (False, True):
             chosen = [i for i in cuts if items[i].framed == framed]
             texts = [items[i].prefix[: cuts[i]] for i in chosen]
             for i, text, ids, added in zip(chosen, texts, *self._tokenise(texts, framed), strict=True):
                 leading, ids = _without_trailing(ids, added)
                 if self._spells(ids[leading:], text.encode()):
-                    found[i] = tuple(ids)
-        return found
+                    heads[i] = tuple(ids)
+        return heads
 
     def _spells(self, ids: Sequence[int], text: bytes) -> bool:
         for token_id in set(ids).difference(self._spellings):
@@ -168,8 +168,8 @@ class TextEncoder:
     @cached_property
     def lead(self) -> tuple[int, ...]:
         """The tokens that the tokenizer itself puts before every text."""
-        found = self.pieces(["a"])[0]
-        return found.ids[: found.leading]
+        pieces = self.pieces(["a"])[0]
+        return pieces.ids[: pieces.leading]
 
     def pieces(self, texts: Sequence[str], *, framed: bool = False) -> list[Pieces]:
         """The tokens of each text; tokens that the tokenizer puts after its end are taken off."""
@@ -181,15 +181,15 @@ class TextEncoder:
         """The ids of each text, and which of them the tokenizer put there itself."""
         if not texts:
             return [], []
-        found = self.tokenizer(
+        encodings = self.tokenizer(
             list(texts),
             return_special_tokens_mask=not framed,
             return_attention_mask=False,
             add_special_tokens=not framed,
             verbose=False,  # or a text longer than the context, which nobody runs as it is, is warned of
         )
-        masks = [[0] * len(ids) for ids in found["input_ids"]] if framed else found["special_tokens_mask"]
-        return found["input_ids"], masks
+        masks = [[0] * len(ids) for ids in encodings["input_ids"]] if framed else encodings["special_tokens_mask"]
+        return encodings["input_ids"], masks
 
     def _pieces(self, text: str, spelled: bytes, ids: list[int], added: list[int], framed: bool) -> Pieces:
         leading, ids = _without_trailing(ids, added)

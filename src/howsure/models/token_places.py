@@ -40,11 +40,11 @@ class TokenPlaces(NamedTuple):
 
     def overlapping(self, start: int, end: int) -> list[int] | None:
         """The tokens that hold a byte of `start:end`; None unless these are certain and hold all of it."""
-        found = [i for i, span in enumerate(self.spans) if span is not None and max(span[0], start) < min(span[1], end)]
-        held = [span for i in found if (span := self.spans[i]) is not None]
-        gapless = all(before[1] == after[0] for before, after in pairwise(held))
-        covered = bool(held) and held[0][0] <= start and held[-1][1] >= end
-        return found if covered and gapless else None
+        held = {i: s for i, s in enumerate(self.spans) if s is not None and max(s[0], start) < min(s[1], end)}
+        spans = list(held.values())
+        gapless = all(before[1] == after[0] for before, after in pairwise(spans))
+        covered = bool(spans) and spans[0][0] <= start and spans[-1][1] >= end
+        return list(held) if covered and gapless else None
 
 
 def utf8(text: str) -> bytes:

@@ -84,10 +84,10 @@ def locked(name: str) -> Any:
 
 
 def check_sha256(path: Path, expected: str, what: str) -> None:
-    found = sha256_of(path)
-    if found != expected:
+    actual = sha256_of(path)
+    if actual != expected:
         raise WeightsError(
-            f"{what} ({path}) has the wrong checksum: expected SHA-256 {expected}, found {found}; it is damaged or "
+            f"{what} ({path}) has the wrong checksum: expected SHA-256 {expected}, found {actual}; it is damaged or "
             "not the file it claims to be, so delete it and try again"
         )
 

@@ -64,15 +64,15 @@ def read(given: Sequence[Passage], score: Score) -> list[Stretch | Failure]:
     """Every document scored as the continuation of nothing."""
     contents = [passage.content for passage in given]
     sent = [i for i, content in enumerate(contents) if isinstance(content, str)]
-    found = score([ScoreItem("", (contents[i],)) for i in sent])
-    results = dict(zip(sent, found, strict=True))
+    scores = score([ScoreItem("", (contents[i],)) for i in sent])
+    results = dict(zip(sent, scores, strict=True))
     return [_stretch(content, results[i]) if i in results else content for i, content in enumerate(contents)]
 
 
-def _stretch(text: str, found: list[TokenLogprobs] | Failure) -> Stretch | Failure:
-    if isinstance(found, Failure):
-        return found
-    (evidence,) = found
+def _stretch(text: str, scored: list[TokenLogprobs] | Failure) -> Stretch | Failure:
+    if isinstance(scored, Failure):
+        return scored
+    (evidence,) = scored
     spelled = utf8(text)
     ends = _ends(spelled, evidence)
     return Stretch(evidence.logprobs, *shares(spelled, ends)) if ends else _NO_BYTES

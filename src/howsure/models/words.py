@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 def is_space(text: bytes) -> NDArray[np.bool_]:
     """For each byte whether it is white space: NUL, tab to carriage return (9 to 13), or a space."""
     values = np.frombuffer(text, dtype=np.uint8)
-    found: NDArray[np.bool_] = (values == 0) | (values - np.uint8(9) < 5) | (values == 32)
-    return found
+    spaces: NDArray[np.bool_] = (values == 0) | (values - np.uint8(9) < 5) | (values == 32)
+    return spaces
 
 
 def starts_of_words(text: bytes, *, after_space: bool = True) -> NDArray[np.int64]:

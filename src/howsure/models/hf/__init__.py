@@ -64,8 +64,8 @@ class HFTextModel(WritingModel):
     def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
         shapes: list[tuple[int, int] | Failure] = []
         for start in range(0, len(items), ENCODED_AT_ONCE):  # tokens are many; only their number is kept
-            found = self._encode(items[start : start + ENCODED_AT_ONCE])
-            shapes += [one if isinstance(one, Failure) else one.shape for one in found]
+            encoded = self._encode(items[start : start + ENCODED_AT_ONCE])
+            shapes += [one if isinstance(one, Failure) else one.shape for one in encoded]
         refused = {i: one for i, one in enumerate(shapes) if isinstance(one, Failure)}
         return ScorePlan(self._plan(shapes), refused)
 
@@ -93,9 +93,8 @@ class HFTextModel(WritingModel):
         encoded = dict(zip(readable, self.encoder.encode_many(list(readable.values())), strict=True))
         out: list[Encoded | Failure] = []
         for i, (item, text) in enumerate(zip(items, texts, strict=True)):
-            found = text if isinstance(text, InputError) else encoded[i]
-            placed = or_error(self._placed, item, found) if isinstance(found, Encoded) else found
-            out.append(self._checked(placed))
+            tokens = text if isinstance(text, InputError) else encoded[i]
+            out.append(self._checked(or_error(self._placed, item, tokens) if isinstance(tokens, Encoded) else tokens))
         return out
 
     def _checked(self, encoded: Encoded | InputError) -> Encoded | Failure:
@@ -134,10 +133,10 @@ class HFTextModel(WritingModel):
         pixels = self._pixels(items)
         seen = {i: one for i, one in enumerate(pixels) if not isinstance(one, Failure)}
         readouts = self._run([items[i] for i in seen], list(seen.values()), top, entropies)
-        found: list[Any] = list(pixels)
+        results: list[Any] = list(pixels)
         for i, readout in zip(seen, readouts, strict=True):
-            found[i] = readout if isinstance(readout, Failure) else self._evidence(items[i], readout)
-        return found
+            results[i] = readout if isinstance(readout, Failure) else self._evidence(items[i], readout)
+        return results
 
     def _run(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Any]:
         """Readouts; an item with a token that the network has no row for fails alone."""
@@ -145,9 +144,9 @@ class HFTextModel(WritingModel):
         image = self.scorer.layout.image_token_id
         known = [i for i, item in enumerate(items) if item.largest_id(but=image) < rows]
         readouts = self._run_known([items[i] for i in known], [pixels[i] for i in known], top, entropies)
-        found = dict(zip(known, readouts, strict=True))
+        by_place = dict(zip(known, readouts, strict=True))
         strange = Failure("strange_token", f"the tokenizer makes a token that {self.name} does not have ({rows} rows)")
-        return [found.get(i, strange) for i in range(len(items))]
+        return [by_place.get(i, strange) for i in range(len(items))]
 
     def _run_known(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Any]:
         """Readouts; a batch that fits into no memory is run item by item, and what still does not fit fails alone."""
@@ -163,7 +162,7 @@ class HFTextModel(WritingModel):
         if len(items) == 1:
             return [Failure("out_of_memory", f"{items[0].tokens} tokens do not fit into memory")]
         pairs = zip(items, pixels, strict=True)
-        return [found for item, seen in pairs for found in self._run_known([item], [seen], top, entropies)]
+        return [readout for item, seen in pairs for readout in self._run_known([item], [seen], top, entropies)]
 
     def _evidence(self, item: Encoded, out: Any) -> list[TokenLogprobs] | Failure:
         evidence, start = [], 0
@@ -214,11 +213,11 @@ class HFTextModel(WritingModel):
 
     def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
         rows = _windows(passages)
-        found: dict[int, Any] = {}
+        by_row: dict[int, Any] = {}
         for batch in self._plan_windows(rows):
             items = [content.encoded(window) for content, window in (rows[i] for i in batch.indices)]
-            found |= zip(batch.indices, self._run(items, [None] * len(items), 0, False), strict=True)
-        readouts = (found[i] for i in range(len(rows)))
+            by_row |= zip(batch.indices, self._run(items, [None] * len(items), 0, False), strict=True)
+        readouts = (by_row[i] for i in range(len(rows)))
         return [self._stretch(one.content, [next(readouts) for _ in one.content.windows]) for one in passages]
 
     def _stretch(self, content: documents.Windows, readouts: Sequence[Any]) -> Stretch | Failure:

@@ -49,8 +49,8 @@ def _packed(
     if mask is None or mask.shape[2] == places or key.shape[2] != places:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-        found: tuple[Any, None] = sdpa_attention_forward(module, query, key, value, mask, **rest)
-        return found
+        attended: tuple[Any, None] = sdpa_attention_forward(module, query, key, value, mask, **rest)
+        return attended
     split, scale = places - mask.shape[2], rest.get("scaling")
     contexts = scaled_dot_product_attention(
         query[:, :, :split], key[:, :, :split], value[:, :, :split],
@@ -67,8 +67,8 @@ def _grouped(query: Any, key: Any, value: Any, mask: Any, scale: float | None) -
     batch, heads, places, width = query.shape
     groups = heads // key.shape[1]
     folded = query.reshape(batch, key.shape[1], groups * places, width)
-    found = scaled_dot_product_attention(folded, key, value, attn_mask=mask.repeat(1, 1, groups, 1), scale=scale)
-    return found.reshape(batch, heads, places, value.shape[-1])
+    values = scaled_dot_product_attention(folded, key, value, attn_mask=mask.repeat(1, 1, groups, 1), scale=scale)
+    return values.reshape(batch, heads, places, value.shape[-1])
 
 
 class Patches(torch.nn.Module):  # type: ignore[misc]
@@ -119,8 +119,8 @@ def _places(ends: Any) -> list[tuple[int, Any]]:
     """For each length the places of all pieces that have it."""
     sizes = torch.diff(ends.cpu())
     starts = ends.cpu()[:-1]
-    found = []
+    by_length = []
     for length in sorted(set(sizes.tolist())):
         begin = starts[sizes == length]
-        found.append((length, (begin[:, None] + torch.arange(length)).reshape(-1).to(ends.device)))
-    return found
+        by_length.append((length, (begin[:, None] + torch.arange(length)).reshape(-1).to(ends.device)))
+    return by_length

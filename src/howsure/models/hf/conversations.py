@@ -67,8 +67,8 @@ class Speller:
             (pieces,) = marked.encoder.pieces([marked.framed.text], framed=True)
         except InputError as error:
             return Failure("unreadable_text", str(error))
-        found = Spelled(pieces.ids, pieces.token_bytes, _spans(marked.framed, pieces), framed.rendering)
-        return self._begun(found) if any(span.first == 0 for span in found.spans.values()) else found
+        spelled = Spelled(pieces.ids, pieces.token_bytes, _spans(marked.framed, pieces), framed.rendering)
+        return self._begun(spelled) if any(span.first == 0 for span in spelled.spans.values()) else spelled
 
     def _begun(self, spelled: Spelled) -> Spelled | Failure:
         """A template that writes nothing before the first content leaves its first token without context."""
@@ -108,10 +108,10 @@ def passages(spelled: Spelled, rolling: Rolling) -> list[Passage]:
 
 
 def cost(spelled: Spelled, rolling: Rolling) -> ConversationCost:
-    found = passages(spelled, rolling)
+    to_run = passages(spelled, rolling)
     return ConversationCost(
         tokens=len(spelled.ids),
-        tokens_run=sum(passage.tokens_run for passage in found),
-        windows=sum(len(passage.content.windows) for passage in found),
+        tokens_run=sum(passage.tokens_run for passage in to_run),
+        windows=sum(len(passage.content.windows) for passage in to_run),
         rendering=spelled.rendering,
     )

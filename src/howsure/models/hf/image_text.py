@@ -208,8 +208,8 @@ class HFImageTextModel(HFTextModel):
     def prefetch(self, items: Sequence[ScoreItem]) -> None:
         """Read and prepare the images of the batch that comes next, while this one runs."""
         _ = self.network  # loaded here, not by several readers at once
-        found = [or_error(_image_of, item) for item in items]
-        pictures = {one.sha256: one for one in found if isinstance(one, Picture)}
+        images = [or_error(_image_of, item) for item in items]
+        pictures = {one.sha256: one for one in images if isinstance(one, Picture)}
         self._ahead.append({content: self._readers.submit(self._look, one) for content, one in pictures.items()})
 
     @cached_property
@@ -264,11 +264,11 @@ class HFImageTextModel(HFTextModel):
 def _image_of(item: ScoreItem) -> Picture | None:
     """The image of an item to be scored, given beside its prefix or in one of its messages."""
     within = () if isinstance(item.prefix, str) else tuple(image for one in item.prefix for image in one.images)
-    found = within if item.image is None else (item.image, *within)
-    if len(found) > 1:
+    images = within if item.image is None else (item.image, *within)
+    if len(images) > 1:
         ways = "beside its messages and in them" if item.image is not None else "in its messages"
-        raise UnusableImage(f"an item to be scored may hold one image, and this one has {len(found)}, {ways}")
-    return found[0] if found else None
+        raise UnusableImage(f"an item to be scored may hold one image, and this one has {len(images)}, {ways}")
+    return images[0] if images else None
 
 
 def _with_image(messages: Sequence[Message], image: Picture) -> list[Message]:

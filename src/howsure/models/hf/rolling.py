@@ -146,12 +146,12 @@ class _Ahead:
 
     def reach(self, end: int) -> int:
         """Have the tokens up to a place ready; the place up to which there are any."""
-        found = [self._columns]
+        columns = [self._columns]
         length = self._begin + self._columns.shape[1]
         while length < end and (block := next(self._blocks, None)) is not None:
-            found.append(np.stack(block))
+            columns.append(np.stack(block))
             length += len(block.ids)
-        self._columns = np.concatenate(found, axis=1)
+        self._columns = np.concatenate(columns, axis=1)
         return min(length, end)
 
     def drop(self, before: int) -> None:

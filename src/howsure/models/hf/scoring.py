@@ -94,8 +94,7 @@ class Scorer:
         if self.way == "plain" or (self.window is not None and longest > self.window and not self._simple(items)):
             return [self.run_plain(item, wanted, one) for item, one in zip(items, seen, strict=True)]
         try:
-            found: list[Readout] = self.run_packed(items, wanted, seen)
-            return found
+            return list(self.run_packed(items, wanted, seen))
         except (torch.OutOfMemoryError, RuntimeError) as error:
             if not is_out_of_memory(error) or len(items) == 1:
                 raise

@@ -77,13 +77,13 @@ class WritingModel(ModelParts):
     def _question(self, conversation: Conversation, max_tokens: int) -> Question | Answer:
         """What the network gets for a conversation; the answer with the reason where it gets nothing."""
         try:
-            found = self._question_of(as_messages(conversation))
+            question = self._question_of(as_messages(conversation))
         except (UnusableText, UnusableImage) as error:
             return Answer(None, failure=str(error))
-        tokens, limit = len(found.ids), self.context_tokens
+        tokens, limit = len(question.ids), self.context_tokens
         if limit is not None and tokens + max_tokens > limit:
             return Answer(None, failure=f"too long: {tokens} + {max_tokens} tokens, the context is {limit}")
-        return found
+        return question
 
     def _question_of(self, messages: Sequence[Message]) -> Question:
         self._refuse_images(messages)

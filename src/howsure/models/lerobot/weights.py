@@ -60,8 +60,8 @@ class Checkpoint:
 
     @property
     def tokenizer_name(self) -> str:
-        found = self.config.get("text_tokenizer_name")
-        return found if isinstance(found, str) else DEFAULT_TOKENIZER
+        name = self.config.get("text_tokenizer_name")
+        return name if isinstance(name, str) else DEFAULT_TOKENIZER
 
     @cached_property
     def image_side(self) -> int:
@@ -96,11 +96,13 @@ class Checkpoint:
         except (SafetensorError, OSError) as error:
             raise WeightsError(f"{shown_path(self.weights)} cannot be read as safetensors: {error}") from error
 
-    def _shape(self, ending: str, dimensions: int) -> tuple[int, ...]:
-        found = [shape for name, shape in self.shapes.items() if name.endswith(ending)]
-        if not found or any(len(shape) != dimensions for shape in found):
-            raise WeightsError(self._refusal("missing keys", [ending.removeprefix(".")]))
-        return found[0]
+    def _shape(self, ending: str, dimensions: int, part: str = "") -> tuple[int, ...]:
+        shapes = [shape for name, shape in self.shapes.items() if part in name and name.endswith(ending)]
+        if not shapes or any(len(shape) != dimensions for shape in shapes):
+            raise WeightsError(
+                self._refusal("missing keys", [f"{part}…{ending}" if part else ending.removeprefix(".")])
+            )
+        return shapes[0]
 
     def _layers(self, part: str, width: int) -> int:
         numbers = {int(m[1]) for name in self.shapes if part in name and (m := _LAYER.search(name))}
@@ -132,14 +134,15 @@ class Checkpoint:
         )
 
     def _vocabulary(self) -> tuple[int, int]:
-        found = {shape for name, shape in self.shapes.items() if name.endswith(TIED)}
-        if len(found) != 1 or len(shape := found.pop()) != 2:
+        shapes = {shape for name, shape in self.shapes.items() if name.endswith(TIED)}
+        if len(shapes) != 1 or len(shape := shapes.pop()) != 2:
             raise WeightsError(self._refusal("missing or mismatched keys", list(TIED)))
         return shape[0], shape[1]
 
     def _text(self, vocabulary: int, width: int) -> dict[str, Any]:
         # One key-value head, so the keys are as wide as one head.
-        head, queries = self._language("k_proj")[0], self._language("q_proj")[0]
+        head = self._shape("self_attn.k_proj.weight", 2, "language_model")[0]
+        queries = self._shape("self_attn.q_proj.weight", 2, "language_model")[0]
         if not head or queries % head:
             raise WeightsError(f"{self.folder}: queries of width {queries} are no multiple of the keys' {head}")
         return {
@@ -152,13 +155,6 @@ class Checkpoint:
             "num_key_value_heads": KEY_VALUE_HEADS,
             "head_dim": head,
         }
-
-    def _language(self, projection: str) -> tuple[int, ...]:
-        ending = f"self_attn.{projection}.weight"
-        found = [shape for name, shape in self.shapes.items() if "language_model" in name and name.endswith(ending)]
-        if not found or any(len(shape) != 2 for shape in found):
-            raise WeightsError(self._refusal("missing keys", [f"language_model…{ending}"]))
-        return found[0]
 
     def _vision(self) -> dict[str, Any]:
         width, _, patch, _ = self._shape("embeddings.patch_embedding.weight", 4)
@@ -202,13 +198,13 @@ class Checkpoint:
 
         with self._open() as file:
             names = {name: inner for name in file.keys() if (inner := _inner(name)) in self.shapes}  # noqa: SIM118
-            found = {str(inner): file.get_tensor(name) for name, inner in names.items()}
-        tied = [tensor for name, tensor in found.items() if name.endswith(TIED)]
+            tensors = {str(inner): file.get_tensor(name) for name, inner in names.items()}
+        tied = [tensor for name, tensor in tensors.items() if name.endswith(TIED)]
         if len(tied) == 2 and not torch.equal(*tied):
             raise WeightsError(
                 f"{self.folder}: embed_tokens and lm_head differ, but a PaliGemma has one matrix for both"
             )
-        return found
+        return tensors
 
     @staticmethod
     def _stored_dtype(tensors: dict[str, Any]) -> str:

@@ -185,7 +185,7 @@ def read_arpa(path: PathLike) -> NgramTable:
     """A model from its file, plain or gzipped."""
     lines = _lines(os.fspath(path), _content(Path(path)))
     promised, at = _header(lines)
-    sections = [_taken_apart(lines, n, found) for n, found in _sections(lines, promised, at)]
+    sections = [_taken_apart(lines, n, inside) for n, inside in _sections(lines, promised, at)]
     vocabulary, order_of_words = _vocabulary(lines, sections[0])
     levels = [_words_level(lines, sections[0], order_of_words, len(vocabulary))]
     for section in sections[1:]:
@@ -265,9 +265,9 @@ def _header(lines: _Lines) -> tuple[list[tuple[int, int]], int]:
     line = int(np.searchsorted(lines.ends, lines.data.index(b"\\", begin.start())))
     promised: list[tuple[int, int]] = []
     while not (text := lines.text(line := line + 1)).startswith(b"\\"):
-        found = _COUNT.fullmatch(text)
-        if found is not None and int(found[1]) == len(promised) + 1:
-            promised.append((int(found[2]), line))
+        match = _COUNT.fullmatch(text)
+        if match is not None and int(match[1]) == len(promised) + 1:
+            promised.append((int(match[2]), line))
         elif text:
             lines.refuse(
                 line, f"{_shown(text)} is not «ngram {len(promised) + 1}=<count>», which the header needs here"
@@ -289,8 +289,8 @@ def _sections(lines: _Lines, promised: list[tuple[int, int]], at: int) -> Iterat
             if text != b"\\end\\":
                 lines.refuse(mark, f"{_shown(text)} is not «\\end\\», and the header promises no more n-grams")
             return
-        found = _SECTION.fullmatch(text)
-        if found is None or int(found[1]) != length:
+        match = _SECTION.fullmatch(text)
+        if match is None or int(match[1]) != length:
             lines.refuse(mark, f"{_shown(text)} stands where «\\{length}-grams:» must")
         until = int(marks[place + 1]) if place + 1 < len(marks) else len(lines.ends)
         inside = np.arange(mark + 1, until)
@@ -392,12 +392,12 @@ def _vocabulary(lines: _Lines, section: _Section) -> tuple[Vocabulary, Ids]:
     numbers = {word: i for i, word in enumerate(SPECIAL)}
     for word in words:
         numbers.setdefault(word, len(numbers))
-    found = np.fromiter(map(numbers.__getitem__, words), dtype=np.int64, count=len(words))
-    _refuse_twice(lines, section, found)
+    ids = np.fromiter(map(numbers.__getitem__, words), dtype=np.int64, count=len(words))
+    _refuse_twice(lines, section, ids)
     for special in SPECIAL[1:]:
-        if numbers[special] not in found:
+        if numbers[special] not in ids:
             raise InputError(f"{lines.path}: {special.decode()} is not among its words, and sentences need it")
-    return Vocabulary(list(numbers)), found
+    return Vocabulary(list(numbers)), ids
 
 
 def _words_level(lines: _Lines, section: _Section, numbers: Ids, size: int) -> Level:
@@ -426,9 +426,9 @@ def _level(lines: _Lines, section: _Section, vocabulary: Vocabulary, shorter: li
     return Level(keys[order], probs[order], backoffs[order])
 
 
-def _refuse_missing(lines: _Lines, section: _Section, found: Ids, what: str) -> None:
-    if len(found) and found.min() < 0:
-        line = int(section.lines[np.argmin(found)])
+def _refuse_missing(lines: _Lines, section: _Section, ids: Ids, what: str) -> None:
+    if len(ids) and ids.min() < 0:
+        line = int(section.lines[np.argmin(ids)])
         lines.refuse(line, f"{_shown(lines.text(line))}: {what}")
 
 

@@ -64,11 +64,11 @@ def _longer(ids: Ids, numbers: Ids, places: Ids, depths: Ids, length: int, size:
     new = np.diff(ranked, prepend=-1) != 0
     firsts = np.flatnonzero(new)
     one = places[order[firsts]]  # a place where each of them ends
-    found = np.empty_like(numbers)
-    found[places[order]] = np.cumsum(new) - 1
+    longer_numbers = np.empty_like(numbers)
+    longer_numbers[places[order]] = np.cumsum(new) - 1
     counts = np.diff(firsts, append=len(ranked))
     level = Counted(ranked[firsts], counts, numbers[one], depths[one] == length - 1, ranked[firsts] // size)
-    return level, found
+    return level, longer_numbers
 
 
 def _depths(laid: Laid) -> Ids:

@@ -25,11 +25,11 @@ def modified_discounts(counts: Ids, length: int, fallback: Discounts | None = No
     if missing is not None:
         return _fallen_back(length, _none_of(counts, missing), fallback)
     y = seen[1] / (seen[1] + 2 * seen[2])
-    found = [k - (k + 1) * y * seen[k + 1] / seen[k] for k in (1, 2, 3)]
-    wrong = next((k for k, d in enumerate(found, 1) if not 0 <= d <= k), None)
+    discounts = [k - (k + 1) * y * seen[k + 1] / seen[k] for k in (1, 2, 3)]
+    wrong = next((k for k, d in enumerate(discounts, 1) if not 0 <= d <= k), None)
     if wrong is not None:
-        return _fallen_back(length, f"for a count of {wrong} it comes out as {found[wrong - 1]:.4g}", fallback)
-    return found[0], found[1], found[2]
+        return _fallen_back(length, f"for a count of {wrong} it comes out as {discounts[wrong - 1]:.4g}", fallback)
+    return discounts[0], discounts[1], discounts[2]
 
 
 def plain_discounts(counts: Ids, length: int, fallback: Discounts | None = None) -> Discounts:
@@ -43,7 +43,7 @@ def plain_discounts(counts: Ids, length: int, fallback: Discounts | None = None)
 
 
 def _counts_of_counts(counts: Ids) -> list[int]:
-    return [int(found) for found in np.bincount(np.minimum(counts, 5), minlength=6)]
+    return [int(count) for count in np.bincount(np.minimum(counts, 5), minlength=6)]
 
 
 def _none_of(counts: Ids, missing: int) -> str:

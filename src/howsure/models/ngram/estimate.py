@@ -91,9 +91,9 @@ def _kneser_ney(
     fallback = (MODIFIED_FALLBACK if modified else PLAIN_FALLBACK) if fall_back else None
     removals, discounts = [], []
     for length, counts in enumerate(_adjusted(levels), 1):
-        found = work(counts, length, fallback)
-        taken = np.array([0.0, *found])[np.minimum(counts, 3)]
-        discounts.append(found)
+        own = work(counts, length, fallback)
+        taken = np.array([0.0, *own])[np.minimum(counts, 3)]
+        discounts.append(own)
         removals.append(_Removal(counts.astype(np.float64), np.minimum(taken, counts)))
     return removals, discounts
 

@@ -46,8 +46,7 @@ class HashIndex:
         left = on
         while len(left):
             wanted, keys = (wanted.take(on) + 1) & self._mask, [key.take(on) for key in keys]
-            found, on = self._look(wanted, keys)
-            places[left] = found
+            places[left], on = self._look(wanted, keys)
             left = left.take(on)
         return places
 

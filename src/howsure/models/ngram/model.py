@@ -88,7 +88,7 @@ class NgramModel(Model):
 
     def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
         self.load()
-        refused = {i: found for i, item in enumerate(items) if (found := _refused(item)) is not None}
+        refused = {i: failure for i, item in enumerate(items) if (failure := _refused(item)) is not None}
         sizes = [0 if i in refused else _size(item) for i, item in enumerate(items)]
         order = [i for i in range(len(items)) if i not in refused]
         return ScorePlan(plan_batches(sizes, order, WORDS_AT_ONCE), refused)
@@ -110,10 +110,10 @@ class NgramModel(Model):
         self.counters.calls += 1
         boundary = len(_last_line(item).encode())
         texts = [_joined(item, continuation).encode() for continuation in item.continuations]
-        found = [self._tokens(text, ends_sentence=False) for text in texts]
-        shared = min((int(np.searchsorted(one.ends, boundary, side="right")) for one in found), default=0)
+        tokens = [self._tokens(text, ends_sentence=False) for text in texts]
+        shared = min((int(np.searchsorted(one.ends, boundary, side="right")) for one in tokens), default=0)
         return [
-            self._evidence(text, one, shared, boundary, top, entropies) for text, one in zip(texts, found, strict=True)
+            self._evidence(text, one, shared, boundary, top, entropies) for text, one in zip(texts, tokens, strict=True)
         ]
 
     def _evidence(

@@ -86,20 +86,20 @@ class NgramTable:
         What stands at a place of `begins` has no history: `<s>`, or the first word of a context.
         """
         size = len(self.vocabulary)
-        found = self.levels[0].log10_probs.take(ids)
+        log10_probs = self.levels[0].log10_probs.take(ids)
         matched = ids
         for shorter, level in pairwise(self.levels):
             context = np.empty_like(matched)
             context[1:], context[begins] = matched[:-1], NONE
-            found += shorter.backoffs_or_none.take(context)
+            log10_probs += shorter.backoffs_or_none.take(context)
             known = np.flatnonzero(context != NONE)
             places = level.find(context.take(known) * size + ids.take(known))
             held = np.flatnonzero(places != NONE)
             known, places = known.take(held), places.take(held)
             matched = np.full(len(ids), NONE, dtype=np.int64)
             matched[known] = places
-            found[known] = level.log10_probs.take(places)
-        return found
+            log10_probs[known] = level.log10_probs.take(places)
+        return log10_probs
 
     def distribution(self, context: Sequence[int]) -> NDArray[np.float64]:
         """p of every word of the vocabulary after a context; it sums to 1, and `<s>` is never predicted."""

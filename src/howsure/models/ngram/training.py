@@ -46,8 +46,8 @@ def train(
     words = len(laid.words)
     if not words:
         raise InputError("there is no word in the training text")
-    found = estimate(laid, vocabulary, order, smoothing, k=k, discount_fallback=discount_fallback)
-    return Trained(found.table, found.discounts, len(laid.ends), words)
+    estimated = estimate(laid, vocabulary, order, smoothing, k=k, discount_fallback=discount_fallback)
+    return Trained(estimated.table, estimated.discounts, len(laid.ends), words)
 
 
 def number_words(pieces: Iterable[Piece]) -> tuple[Laid, Vocabulary]:
@@ -80,9 +80,9 @@ def _joined(parts: list[Laid]) -> Laid:
 
 def _refuse_reserved(piece: Piece) -> None:
     for number, line in enumerate(piece.text.split(b"\n"), piece.lines_before + 1):
-        found = _RESERVED.intersection(line.replace(b"\0", b" ").split())
-        if found:
+        reserved = _RESERVED.intersection(line.replace(b"\0", b" ").split())
+        if reserved:
             raise InputError(
-                f"{piece.source}, line {number:,}: the word {min(found).decode()} is reserved for the marks of "
+                f"{piece.source}, line {number:,}: the word {min(reserved).decode()} is reserved for the marks of "
                 "sentences; take it out of the text, or write it otherwise"
             )

@@ -60,14 +60,14 @@ class OcrModel(Model):
         self.counters.calls += 1
         screens = self._read_all([request.screen for request in requests])
         asked: dict[int, list[str]] = {}
-        found = [self._first(i, request, screens[request.screen.sha256], asked) for i, request in enumerate(requests)]
+        clicks = [self._first(i, request, screens[request.screen.sha256], asked) for i, request in enumerate(requests)]
         if asked:
             self.meaning.learn([phrase for phrases in asked.values() for phrase in phrases])
         for i in asked:
             screen = screens[requests[i].screen.sha256]
             if isinstance(screen, Screen):
-                found[i] = _as_click(choose(requests[i].instruction, screen, self.meaning.likeness))
-        return found
+                clicks[i] = _as_click(choose(requests[i].instruction, screen, self.meaning.likeness))
+        return clicks
 
     def _first(
         self, i: int, request: ClickRequest, screen: Screen | Failure, asked: dict[int, list[str]]
@@ -87,11 +87,11 @@ class OcrModel(Model):
     # -- screens ------------------------------------------------------------------------------------------------
 
     def _read_all(self, pictures: Sequence[Picture]) -> dict[str, Screen | Failure]:
-        found: dict[str, Screen | Failure] = {}
+        screens: dict[str, Screen | Failure] = {}
         for picture in pictures:
-            if picture.sha256 not in found:
-                found[picture.sha256] = self._read(picture)
-        return found
+            if picture.sha256 not in screens:
+                screens[picture.sha256] = self._read(picture)
+        return screens
 
     def _read(self, picture: Picture) -> Screen | Failure:
         if picture.sha256 in self._screens:

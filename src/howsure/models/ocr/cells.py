@@ -137,16 +137,16 @@ _SHEET = re.compile(r"\b(?:cell|cells|sheet|spreadsheet|worksheet|column|row|tab
 def cell_name(instruction: str) -> CellName | None:
     """The cell that an instruction asks for, by its name, its column and row, or their numbers."""
     text = instruction[:4000]
-    if found := _CELL.search(text):
-        return CellName(column_number(found.group(1)), int(found.group(2)))
-    if found := _COLUMN_ROW.search(text):
-        return CellName(column_number(found.group(1)), int(found.group(2)))
-    if found := _ROW_COLUMN.search(text):
-        return CellName(column_number(found.group(2)), int(found.group(1)))
+    if match := _CELL.search(text):
+        return CellName(column_number(match[1]), int(match[2]))
+    if match := _COLUMN_ROW.search(text):
+        return CellName(column_number(match[1]), int(match[2]))
+    if match := _ROW_COLUMN.search(text):
+        return CellName(column_number(match[2]), int(match[1]))
     if not _SHEET.search(text):
         return None
-    if found := _LABELED.search(text):
-        return CellName(column_number(found.group(1)), int(found.group(2)))
+    if match := _LABELED.search(text):
+        return CellName(column_number(match[1]), int(match[2]))
     column, row = _ordinal(_ORDINAL_COLUMN, text), _ordinal(_ORDINAL_ROW, text)
     if column is not None and row is not None and re.search(r"\bcell\b", text, re.I):
         return CellName(column, row)
@@ -154,25 +154,25 @@ def cell_name(instruction: str) -> CellName | None:
 
 
 def _ordinal(pattern: re.Pattern[str], text: str) -> int | None:
-    found = pattern.search(text)
-    if found is None:
+    match = pattern.search(text)
+    if match is None:
         return None
-    return int(found.group(1)) if found.group(1) else _ORDINALS[found.group(2).lower()]
+    return int(match[1]) if match[1] else _ORDINALS[match[2].lower()]
 
 
 def header_name(instruction: str, names: Sequence[str]) -> CellName | None:
     """The header of a column or row that an instruction asks for."""
-    found = _header(instruction[:4000])
-    if found is None or _DRAWN.search(instruction[:4000]):
+    header = _header(instruction[:4000])
+    if header is None or _DRAWN.search(instruction[:4000]):
         return None
-    return found if all(name.strip().upper() == words(found) for name in names) else None
+    return header if all(name.strip().upper() == words(header) for name in names) else None
 
 
 def _header(text: str) -> CellName | None:
-    if found := _COLUMN_HEADER.search(text):
-        return CellName(column_number(next(group for group in found.groups() if group)), None)
-    if found := _ROW_HEADER.search(text):
-        return CellName(None, int(next(group for group in found.groups() if group)))
+    if match := _COLUMN_HEADER.search(text):
+        return CellName(column_number(next(group for group in match.groups() if group)), None)
+    if match := _ROW_HEADER.search(text):
+        return CellName(None, int(next(group for group in match.groups() if group)))
     return None
 
 
@@ -194,7 +194,7 @@ def row_edge(screen: Screen) -> Edge | None:
 def _words(texts: Sequence[Text]) -> list[tuple[str, Box]]:
     """The words of all texts with their boxes; what is higher than wide was read across rows, and is left out."""
     flat = [text for text in texts if len(text.words) == 1 or text.box.height < 1.8 * text.box.width]
-    return [(found.group(), text.part(*found.span())) for text in flat for found in re.finditer(r"\S+", text.words)]
+    return [(match.group(), text.part(*match.span())) for text in flat for match in re.finditer(r"\S+", text.words)]
 
 
 def _edge(headers: Sequence[tuple[int, float, float, float]]) -> Edge | None:

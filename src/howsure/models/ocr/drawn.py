@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from howsure.models.ocr import relations
-from howsure.models.ocr.finding import SIDE_WEIGHT, Found, Piece, at_place, beside, context
+from howsure.models.ocr.finding import SIDE_WEIGHT, Piece, PlacedAnchor, at_place, beside, context
 from howsure.models.ocr.lexical import as_sign
 from howsure.models.ocr.screen import Box, Mark, Screen
 from howsure.models.ocr.vocabulary import FRAMED, TEXTLESS
@@ -30,20 +30,20 @@ class Candidate(NamedTuple):
     total: float
 
 
-def signs(wish: Wish, anchors: Sequence[Found], screen: Screen) -> list[Candidate]:
+def signs(wish: Wish, anchors: Sequence[PlacedAnchor], screen: Screen) -> list[Candidate]:
     """Marks that show the sign that is asked for; the place and the anchors tell which."""
-    directed = next((one for one in anchors if one.directed), None)
-    found = []
+    directed = next((anchor for anchor in anchors if anchor.directed), None)
+    candidates = []
     for mark in _signed(screen):
         if wish.sign is not None and mark.sign == wish.sign and _stands(mark.box, directed, screen):
             said = context(mark.box, wish, anchors, screen)
             known = max(at_place(mark.box, wish.place, screen), min(1.0, said / SIDE_WEIGHT))
             fit = SIGN_FIT * (0.5 + 0.5 * known)
-            found.append(_at(mark.box, wish.sign, "sign", fit * wish.weight, SIGN_FIT * wish.weight + said))
-    return found
+            candidates.append(_at(mark.box, wish.sign, "sign", fit * wish.weight, SIGN_FIT * wish.weight + said))
+    return candidates
 
 
-def _stands(box: Box, directed: Found | None, screen: Screen) -> bool:
+def _stands(box: Box, directed: PlacedAnchor | None, screen: Screen) -> bool:
     """Whether a box stands beside its anchor, where there is one."""
     if directed is None:
         return True
@@ -60,20 +60,20 @@ def _signed(screen: Screen) -> Iterator[Mark]:
             yield Mark(text.part(start, len(text.words.rstrip())), sign)
 
 
-def neighbours(wish: Wish, anchors: Sequence[Found], screen: Screen) -> list[Candidate]:
+def neighbours(wish: Wish, anchors: Sequence[PlacedAnchor], screen: Screen) -> list[Candidate]:
     """What stands beside an anchor, where the target has no name: a mark, or a text if it may be one."""
-    directed = next((found for found in anchors if found.directed), None)
+    directed = next((anchor for anchor in anchors if anchor.directed), None)
     if directed is None:
         return []
-    rest = [found for found in anchors if found is not directed]
+    rest = [anchor for anchor in anchors if anchor is not directed]
     relation = _usual_side(wish, directed.anchor.relation)
-    found = [
+    candidates = [
         candidate
         for piece in directed.pieces
         for box, looks in _things(wish, screen)
         for candidate in _neighbour(box, looks, piece, relation, wish, rest, screen)
     ]
-    return [*found, _displaced(wish, directed.pieces[0], relation, screen)]
+    return [*candidates, _displaced(wish, directed.pieces[0], relation, screen)]
 
 
 def _usual_side(wish: Wish, relation: str) -> str:
@@ -119,7 +119,7 @@ def _has_form(box: Box, kind: str | None, line: float) -> float:
 
 
 def _neighbour(
-    box: Box, looks: float, piece: Piece, relation: str, wish: Wish, rest: Sequence[Found], screen: Screen
+    box: Box, looks: float, piece: Piece, relation: str, wish: Wish, rest: Sequence[PlacedAnchor], screen: Screen
 ) -> Iterator[Candidate]:
     stands = beside(box, piece, relation, screen)
     if stands > 0:
@@ -145,20 +145,20 @@ FRAME_BUTTONS = ("minimise", "maximise", "close")
 """From left to right, as most desktops have them at the right end of a title bar."""
 
 
-def frame_buttons(wish: Wish, anchors: Sequence[Found], screen: Screen) -> list[Candidate]:
+def frame_buttons(wish: Wish, anchors: Sequence[PlacedAnchor], screen: Screen) -> list[Candidate]:
     """Buttons that close or size a window: a cross with two more marks at even steps before it."""
     if wish.window_button is None:
         return []
-    directed = next((one for one in anchors if one.directed), None)
-    found = []
+    directed = next((anchor for anchor in anchors if anchor.directed), None)
+    candidates = []
     for trio in _trios(screen):
         box = trio[FRAME_BUTTONS.index(wish.window_button)]
         if not _stands(box, directed, screen):
             continue
         said = context(box, wish, anchors, screen)
         highest = 0.2 * (1.0 - box.y / screen.height)
-        found.append(_at(box, wish.window_button, "sign", 0.75 * wish.weight, 0.8 * wish.weight + said + highest))
-    return found
+        candidates.append(_at(box, wish.window_button, "sign", 0.75 * wish.weight, 0.8 * wish.weight + said + highest))
+    return candidates
 
 
 def _trios(screen: Screen) -> Iterator[tuple[Box, Box, Box]]:

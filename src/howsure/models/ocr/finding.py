@@ -20,7 +20,7 @@ MOST_ANCHORS = 12
 
 
 class Piece(NamedTuple):
-    """A name found on the screen."""
+    """A name as it stands on the screen."""
 
     box: Box
     words: str
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
     fit: float
 
 
-class Found(NamedTuple):
+class PlacedAnchor(NamedTuple):
     """An anchor and where it may stand, the likeliest first."""
 
     anchor: Anchor
@@ -41,13 +41,13 @@ class Found(NamedTuple):
 
 def find_names(names: Sequence[Name], screen: Screen) -> list[Piece]:
     """Where names stand on the screen, each place once, the best first."""
-    found: dict[Box, Piece] = {}
+    best: dict[Box, Piece] = {}
     for name in names:
         for text in screen.spelled:
             piece = _piece(name, text)
-            if piece is not None and (piece.box not in found or found[piece.box].fit < piece.fit):
-                found[piece.box] = piece
-    return sorted(found.values(), key=lambda piece: (-piece.fit, piece.box.top, piece.box.left))
+            if piece is not None and (piece.box not in best or best[piece.box].fit < piece.fit):
+                best[piece.box] = piece
+    return sorted(best.values(), key=lambda piece: (-piece.fit, piece.box.top, piece.box.left))
 
 
 def _piece(name: Name, text: Text) -> Piece | None:
@@ -62,14 +62,14 @@ def _piece(name: Name, text: Text) -> Piece | None:
     return Piece(box, text.words[match.first : match.last], how, match.score * name.weight * certainty)
 
 
-def find_anchors(wish: Wish, screen: Screen) -> list[Found]:
+def find_anchors(wish: Wish, screen: Screen) -> list[PlacedAnchor]:
     """The anchors of a wish that are on the screen."""
-    found = []
+    placed = []
     for anchor in wish.anchors:
         pieces = _between(anchor, screen) if anchor.relation == "between" else find_names(anchor.names, screen)
         if pieces:
-            found.append(Found(anchor, pieces[:MOST_ANCHORS]))
-    return found
+            placed.append(PlacedAnchor(anchor, pieces[:MOST_ANCHORS]))
+    return placed
 
 
 def _between(anchor: Anchor, screen: Screen) -> list[Piece]:
@@ -89,12 +89,14 @@ def _between(anchor: Anchor, screen: Screen) -> list[Piece]:
     return [Piece(room, f"{first.words} … {second.words}", "relation", min(first.fit, second.fit))]
 
 
-def context(box: Box, wish: Wish, anchors: Sequence[Found], screen: Screen) -> float:
+def context(box: Box, wish: Wish, anchors: Sequence[PlacedAnchor], screen: Screen) -> float:
     """What the rough place and the anchors say for a box."""
     said = PLACE_WEIGHT * at_place(box, wish.place, screen)
-    for found in anchors:
-        weight = SIDE_WEIGHT if found.directed else NEAR_WEIGHT
-        said += weight * max((beside(box, piece, found.anchor.relation, screen) for piece in found.pieces), default=0.0)
+    for placed in anchors:
+        weight = SIDE_WEIGHT if placed.directed else NEAR_WEIGHT
+        said += weight * max(
+            (beside(box, piece, placed.anchor.relation, screen) for piece in placed.pieces), default=0.0
+        )
     return said
 
 

@@ -97,7 +97,7 @@ class Segment(NamedTuple):
 def segments_of(text: str) -> Iterator[Segment]:
     """The stretches of an object between its markers."""
     marker, lead, start = "", "", 0
-    for found in MARKER.finditer(text):
-        yield Segment(marker, lead, text[start : found.start()])
-        marker, lead, start = MARKERS[int(str(found.lastgroup)[1:])][0], found.group(), found.end()
+    for match in MARKER.finditer(text):
+        yield Segment(marker, lead, text[start : match.start()])
+        marker, lead, start = MARKERS[int(str(match.lastgroup)[1:])][0], match.group(), match.end()
     yield Segment(marker, lead, text[start:])

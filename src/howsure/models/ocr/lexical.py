@@ -9,6 +9,7 @@ they are.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -31,8 +32,8 @@ class Folded(NamedTuple):
     """Whether these are letters and digits; else the text has none, and its signs stand for it."""
 
 
-class Found(NamedTuple):
-    """A name found in a text: how well, from 0 to 1, and from which character to which."""
+class Match(NamedTuple):
+    """A name inside a text: how well it fits, from 0 to 1, and from which character to which."""
 
     score: float
     first: int
@@ -59,45 +60,37 @@ def as_sign(text: str) -> str | None:
 @lru_cache(maxsize=8192)
 def folded(text: str) -> Folded:
     """The letters that count."""
-    letters, places = _spoken(text, _is_letter)
+    letters, places = _spoken(text, str.isalnum)
     if letters:
         return Folded(letters, places, True)
     letters, places = _spoken(text, lambda c: not c.isspace())
     return Folded(letters, places, False)
 
 
-def _spoken(text: str, counts: object) -> tuple[str, tuple[int, ...]]:
+def _spoken(text: str, counts: Callable[[str], bool]) -> tuple[str, tuple[int, ...]]:
     letters, places = [], []
     for i, character in enumerate(text):
         for c in unicodedata.normalize("NFKC", character).casefold().translate(_MIXED_UP):
-            if counts(c):  # type: ignore[operator]
+            if counts(c):
                 letters.append(c)
                 places.append(i)
     return "".join(letters), tuple(places)
 
 
-def _is_letter(character: str) -> bool:
-    return character.isalnum()
-
-
-def find(name: str, text: str) -> Found | None:
+def find(name: str, text: str) -> Match | None:
     """The best place of a name in a text, or None where it does not fit."""
     wanted, read = folded(name[:LONGEST_NAME]), folded(text)
     if not wanted.letters or not read.letters or wanted.spoken != read.spoken:
         return None
     if wanted.letters == read.letters:
-        return Found(_as_written(name, text), 0, len(text), True)
+        score = 1.0 if name.strip() == text.strip() else 0.98  # capitals or signs differ
+        return Match(score, 0, len(text), True)
     if not wanted.spoken:
         return None
     return _inside(wanted.letters, read, name, text)
 
 
-def _as_written(name: str, text: str) -> float:
-    """1.0 for the very same text, a little less where capitals or signs differ."""
-    return 1.0 if name.strip() == text.strip() else 0.98
-
-
-def _inside(wanted: str, read: Folded, name: str, text: str) -> Found | None:
+def _inside(wanted: str, read: Folded, name: str, text: str) -> Match | None:
     forgiven = 0 if len(wanted) <= SHORT else int(len(wanted) * FORGIVEN)
     wrong, end = search(wanted, read.letters)
     if wrong > forgiven:
@@ -110,7 +103,7 @@ def _inside(wanted: str, read: Folded, name: str, text: str) -> Found | None:
     score = likeness**1.5 * (0.82 + 0.16 * covered)
     if not _at_borders(text, first, last):
         score *= 0.9 if len(wanted) > 2 * SHORT else 0.5 + 0.3 * covered
-    return Found(score, first, last, covered > 0.97, wrong)
+    return Match(score, first, last, covered > 0.97, wrong)
 
 
 def _at_borders(text: str, first: int, last: int) -> bool:

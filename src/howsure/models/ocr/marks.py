@@ -1,7 +1,7 @@
 """Small drawn things on a screen: boxes to tick, arrows, icons, plus and minus signs.
 
-A reader of texts does not see them, and instructions often mean them ("the checkbox on the left of …"). They are found
-as islands of contrast that are about as high as a line of text, and a few signs are told apart by where their ink lies.
+A reader of texts does not see them, and instructions often mean them ("the checkbox on the left of …"). They are taken
+to be islands of contrast about as high as a line of text, and a few signs are told apart by where their ink lies.
 """
 
 from __future__ import annotations

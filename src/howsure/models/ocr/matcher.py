@@ -2,7 +2,7 @@
 
 For every reading of the instruction, each text on the screen is a candidate by how well the target's name fits it; the
 rough place and the anchors that the instruction speaks of decide between candidates that fit alike. Where the target
-has no words of its own, the click goes to a drawn mark beside its anchor. Cells of a table are found by its letters
+has no words of its own, the click goes to a drawn mark beside its anchor. Cells of a table are located by its letters
 and numbers. The ways, in `how`:
 
 exact     a text that is the name            part      the name inside a longer text
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from howsure.models.ocr.cells import cell_click
 from howsure.models.ocr.drawn import Candidate, frame_buttons, neighbours, signs
-from howsure.models.ocr.finding import Found, Piece, at_place, context, find_anchors, find_names
+from howsure.models.ocr.finding import Piece, PlacedAnchor, at_place, context, find_anchors, find_names
 from howsure.models.ocr.lexical import as_sign
 from howsure.models.ocr.phrases import understand
 from howsure.models.ocr.screen import Box, Screen
@@ -58,19 +58,19 @@ def choose(instruction: str, screen: Screen, likeness: Likeness | None = None) -
     cell = cell_click(instruction, screen, [name.text for wish in wishes[:1] for name in wish.names])
     if cell is not None:
         return Choice(cell.x, cell.y, cell.words, "cell", cell.confidence)
-    found = [candidate for wish in wishes for candidate in candidates(wish, screen)]
-    if likeness is not None and not any(c.fit > WELL for c in found):
-        found += [c for wish in wishes for c in _meant(wish, screen, likeness)]
-    if not found:
-        found = [c for wish in wishes[:1] for c in _guesses(wish, screen)]
-    return _best(found)
+    options = [candidate for wish in wishes for candidate in candidates(wish, screen)]
+    if likeness is not None and not any(c.fit > WELL for c in options):
+        options += [c for wish in wishes for c in _meant(wish, screen, likeness)]
+    if not options:
+        options = [c for wish in wishes[:1] for c in _guesses(wish, screen)]
+    return _best(options)
 
 
-def _best(found: Sequence[Candidate]) -> Choice | None:
+def _best(options: Sequence[Candidate]) -> Choice | None:
     """The candidate with most for it, and how clearly it leads over other places."""
-    if not found:
+    if not options:
         return None
-    ranked = sorted(found, key=lambda c: (-c.total, c.box.top, c.box.left))
+    ranked = sorted(options, key=lambda c: (-c.total, c.box.top, c.box.left))
     first = ranked[0]
     others = _distinct([c for c in ranked[1:MOST_RIVALS] if not _same_place(c, first)])
     rivals = sum(math.exp((c.total - first.total) / SHARPNESS) for c in others)
@@ -100,10 +100,10 @@ def candidates(wish: Wish, screen: Screen) -> list[Candidate]:
     names = [name for name in wish.names if wish.sign is None or as_sign(name.text) is None]
     pieces = [piece for piece in find_names(names, screen) if not _is_anchor(piece, anchors)]
     named = [_weighed(piece, wish, anchors, screen) for piece in pieces]
-    found = named + signs(wish, anchors, screen) + frame_buttons(wish, anchors, screen)
-    if not any(_surely_named(c, wish) for c in found):
-        found += neighbours(wish, anchors, screen)
-    return found
+    options = named + signs(wish, anchors, screen) + frame_buttons(wish, anchors, screen)
+    if not any(_surely_named(c, wish) for c in options):
+        options += neighbours(wish, anchors, screen)
+    return options
 
 
 def _surely_named(candidate: Candidate, wish: Wish) -> bool:
@@ -114,14 +114,15 @@ def _surely_named(candidate: Candidate, wish: Wish) -> bool:
     return candidate.fit > WELL and not loose
 
 
-def _is_anchor(piece: Piece, anchors: Sequence[Found]) -> bool:
+def _is_anchor(piece: Piece, anchors: Sequence[PlacedAnchor]) -> bool:
     """Whether a place is that of an anchor which the target stands beside, and so not the target's."""
     return any(
-        found.directed and found.pieces[0].box == piece.box and found.pieces[0].fit >= piece.fit for found in anchors
+        anchor.directed and anchor.pieces[0].box == piece.box and anchor.pieces[0].fit >= piece.fit
+        for anchor in anchors
     )
 
 
-def _weighed(piece: Piece, wish: Wish, anchors: Sequence[Found], screen: Screen) -> Candidate:
+def _weighed(piece: Piece, wish: Wish, anchors: Sequence[PlacedAnchor], screen: Screen) -> Candidate:
     inward = min(piece.box.height / 4, piece.box.width / 4)
     x = {"start": piece.box.left + inward, "end": piece.box.right - inward, None: piece.box.x}[wish.edge]
     inside_more = wish.kind in CAPTIONED and piece.how == "part"
@@ -140,13 +141,13 @@ def _meant(wish: Wish, screen: Screen, likeness: Likeness) -> list[Candidate]:
     if not texts or not names:
         return []
     anchors = find_anchors(wish, screen)
-    found = []
+    alike = []
     for text, score in zip(texts, likeness(names[0].text, [text.words for text in texts]), strict=True):
         if score > LEAST_ALIKE:
             fit = MEANT_FIT * score * wish.weight
             total = fit + context(text.box, wish, anchors, screen)
-            found.append(Candidate(text.box.x, text.box.y, text.box, text.words, "meaning", fit, total))
-    return found
+            alike.append(Candidate(text.box.x, text.box.y, text.box, text.words, "meaning", fit, total))
+    return alike
 
 
 LEAST_ALIKE, MEANT_FIT = 0.3, 0.6
@@ -163,8 +164,7 @@ def _guesses(wish: Wish, screen: Screen) -> list[Candidate]:
     things: list[tuple[Box, str | None, float]] = [
         (mark.box, None, 0.3 if wish.colour is not None and mark.colour == wish.colour else 0.0) for mark in marks
     ]
-    found = []
-    for box, words, looks in things or [(text.box, text.words, 0.0) for text in screen.texts]:
-        total = at_place(box, wish.place, screen) + looks
-        found.append(Candidate(box.x, box.y, box, words, "guess", GUESS_FIT, total))
-    return found
+    return [
+        Candidate(box.x, box.y, box, words, "guess", GUESS_FIT, at_place(box, wish.place, screen) + looks)
+        for box, words, looks in things or [(text.box, text.words, 0.0) for text in screen.texts]
+    ]

@@ -66,8 +66,8 @@ class Meaning:
     def likeness(self, phrase: str, texts: Sequence[str]) -> list[float]:
         """The cosine of a learnt phrase with each learnt text, no less than 0; 0 for what has no vector."""
         own = self._vectors.get(phrase[:LONGEST_PHRASE])
-        found = []
+        likenesses = []
         for text in texts:
             other = self._vectors.get(text[:LONGEST_PHRASE])
-            found.append(0.0 if own is None or other is None else max(0.0, float(own @ other)))
-        return found
+            likenesses.append(0.0 if own is None or other is None else max(0.0, float(own @ other)))
+        return likenesses

@@ -27,8 +27,8 @@ class Reader:
         self.quotes: list[str] = []
         self.plain = grammar.QUOTED.sub(self._keep, _cleaned(instruction))
 
-    def _keep(self, found: re.Match[str]) -> str:
-        words = next((group for group in found.groups() if group is not None), "").strip()
+    def _keep(self, match: re.Match[str]) -> str:
+        words = next((group for group in match.groups() if group is not None), "").strip()
         if not words or len(self.quotes) >= MOST_QUOTES:
             return f" {words} "
         self.quotes.append(words.rstrip(",") if len(words) > 1 else words)
@@ -36,17 +36,17 @@ class Reader:
 
     def wishes(self) -> list[Wish]:
         """What is asked for, the likeliest reading first; an aside in brackets may say it better than the sentence."""
-        asides = [grammar.WHICH_IS.sub("", found.group(1)) for found in grammar.ASIDE.finditer(self.plain)]
+        asides = [grammar.WHICH_IS.sub("", match[1]) for match in grammar.ASIDE.finditer(self.plain)]
         main = self._wish(grammar.ASIDE.sub(" ", self.plain))
-        found = [main] if main is not None else []
+        wishes = [main] if main is not None else []
         for wish in filter(None, map(self._wish, asides)):
             if main is None or not (main.names or main.sign):
-                found.append(wish._replace(weight=0.95))
+                wishes.append(wish._replace(weight=0.95))
             elif wish.names and wish.anchors:
-                found.append(wish._replace(weight=0.95, place=wish.place.over(main.place)))
+                wishes.append(wish._replace(weight=0.95, place=wish.place.over(main.place)))
             else:
-                found[0] = _refined(found[0], wish)
-        return found
+                wishes[0] = _refined(wishes[0], wish)
+        return wishes
 
     def _wish(self, text: str) -> Wish | None:
         """The object of the last clause that names one; clauses before it say where to look."""
@@ -154,27 +154,24 @@ class Reader:
             return wish._replace(place=_place(first.text).over(wish.place))
         if first.marker == "with":
             return self._described(wish, first)
+        anchor_names = tuple(labels) or names
+        popup = _mentions(first.text, vocabulary.POPUPS)
         if first.marker == "inside":
+            if wish.edge is not None and anchor_names:
+                return wish._replace(names=anchor_names)
             place = _place(first.lead + " " + first.text)
-            found = tuple(labels) or names
-            popup = _mentions(first.text, vocabulary.POPUPS)
-            anchors = (Anchor("inside", found, popup),) if found else ()
-            edge = wish.edge
-            if edge is not None and found:
-                return wish._replace(names=found)
-            return wish._replace(place=wish.place.over(place), anchors=wish.anchors + anchors, edge=edge)
-        found = tuple(labels) or names
-        if not found or (wide and not labels and first.marker in ("left_of", "right_of", "corner")):
+            anchors = (Anchor("inside", anchor_names, popup),) if anchor_names else ()
+            return wish._replace(place=wish.place.over(place), anchors=wish.anchors + anchors)
+        if not anchor_names or (wide and not labels and first.marker in ("left_of", "right_of", "corner")):
             place = _place(first.lead)
-            anchors = (Anchor("inside", found, False),) if found else ()
+            anchors = (Anchor("inside", anchor_names, False),) if anchor_names else ()
             return wish._replace(place=place.over(wish.place), anchors=wish.anchors + anchors)
         if first.marker == "for" and not wish.names and wish.kind in (None, "button", "text"):
-            return wish._replace(names=found)  # the button for something is called so
+            return wish._replace(names=anchor_names)  # the button for something is called so
         relation = _corner_relation(first.lead) if first.marker == "corner" else first.marker
-        popup = _mentions(first.text, vocabulary.POPUPS)
         if first.marker == "corner" and popup:
             relation = "inside"
-        return wish._replace(anchors=(*wish.anchors, Anchor(relation, found, popup)))
+        return wish._replace(anchors=(*wish.anchors, Anchor(relation, anchor_names, popup)))
 
     def _described(self, wish: Wish, said: Segment) -> Wish:
         """What is drawn on the thing; words in quotes there may be written on it."""
@@ -189,10 +186,10 @@ class Reader:
             return quoted
         runs = _capital_runs(text)
         rest = _bare(text)
-        found = [Name(run, 0.9) for run in runs]
+        names = [Name(run, 0.9) for run in runs]
         if rest and loose and rest not in runs:
-            found.append(Name(rest, 0.9 if runs and rest.startswith(runs[0]) else 0.75))
-        return tuple(found)
+            names.append(Name(rest, 0.9 if runs and rest.startswith(runs[0]) else 0.75))
+        return tuple(names)
 
     def _sign(self, text: str) -> str | None:
         """The drawn sign that a stretch speaks of: by itself in quotes, or in words."""
@@ -272,9 +269,9 @@ def _kind(text: str) -> str | None:
     lowered, best, at = text.lower(), None, (-1, 0)
     for kind, words in vocabulary.KINDS.items():
         for word in words:
-            for found in re.finditer(rf"\b{re.escape(word)}s?\b", lowered):
-                if (found.end(), len(word)) > at:
-                    best, at = kind, (found.end(), len(word))
+            for match in re.finditer(rf"\b{re.escape(word)}s?\b", lowered):
+                if (match.end(), len(word)) > at:
+                    best, at = kind, (match.end(), len(word))
     return best
 
 
@@ -304,11 +301,11 @@ def _place(text: str, strips: bool = True) -> Place:
     if any(word in grammar.MIDDLE for word in words):
         across = 0.5 if across is None else across
         down = 0.5 if down is None else down
-    found = Place(across, down)
-    for strip, place in vocabulary.STRIPS.items() if strips else ():
-        if re.search(rf"\b{strip}\b", text.lower()):
-            found = found.over(Place(*place)) if found.across is None or found.down is not None else found
-    return found
+    place = Place(across, down)
+    for strip, spoken_of in vocabulary.STRIPS.items() if strips else ():
+        if re.search(rf"\b{strip}\b", text.lower()) and (place.across is None or place.down is not None):
+            place = place.over(Place(*spoken_of))
+    return place
 
 
 def _corner_relation(lead: str) -> str:
@@ -330,7 +327,7 @@ def _window_button(spelled: str, wish: Wish) -> str | None:
 
 def _capital_runs(text: str) -> list[str]:
     """Runs of words with capitals, as names are written."""
-    found = []
+    runs = []
     for run in grammar.NAMED_RUN.findall(text):
         words = run.split()
         while words and (words[-1].lower() in vocabulary.FILLERS or words[-1].islower()):
@@ -338,8 +335,8 @@ def _capital_runs(text: str) -> list[str]:
         while words and words[0].lower() in vocabulary.FILLERS:
             words.pop(0)
         if words and len("".join(words)) > 1:
-            found.append(" ".join(words))
-    return found
+            runs.append(" ".join(words))
+    return runs
 
 
 def _bare(text: str) -> str:

@@ -6,7 +6,6 @@ read; a very large one is reduced, so that no image takes more than a known time
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from howsure.errors import MissingExtra, ModelError
 from howsure.models.ocr.marks import find_marks
 from howsure.models.ocr.screen import Box, Screen, Text, apart
+from howsure.models.wheels import sha256_of
 
 PACKAGE = "rapidocr-onnxruntime"
 ENLARGED = 1.5
@@ -52,7 +52,7 @@ class ScreenReader:
         """What makes these readings these readings."""
         return {
             "package": f"{PACKAGE} {metadata.version(PACKAGE)}",
-            "weights": {path.name: _sha256(path) for path in _weights()},
+            "weights": {path.name: sha256_of(path) for path in _weights()},
             "options": {**OPTIONS, "enlarged": ENLARGED},
         }
 
@@ -68,8 +68,8 @@ class ScreenReader:
         pixels = np.asarray(image)
         height, width = pixels.shape[:2]
         shown, scale = _scaled(pixels)
-        found, _ = self.engine(np.ascontiguousarray(shown[:, :, ::-1]), return_word_box=True)
-        texts = [piece for row in found or () for piece in apart(_text(row, scale))]
+        rows, _ = self.engine(np.ascontiguousarray(shown[:, :, ::-1]), return_word_box=True)
+        texts = [piece for row in rows or () for piece in apart(_text(row, scale))]
         texts = [text for text in texts if text.words.strip() and text.box.left < width and text.box.top < height]
         line_height = Screen(width, height, texts).line_height
         return Screen(width, height, texts, find_marks(pixels, texts, line_height))
@@ -98,11 +98,6 @@ def _threads() -> int:
 def _weights() -> list[Path]:
     files = metadata.files(PACKAGE) or []
     return sorted(Path(str(file.locate())) for file in files if file.suffix == ".onnx" and "_cls_" not in file.name)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _scaled(pixels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], float]:

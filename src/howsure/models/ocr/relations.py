@@ -77,7 +77,7 @@ def _within(box: Box, anchor: Box, line: float) -> float:
 
 
 def displaced(relation: str, anchor: Box, line: float) -> tuple[float, float]:
-    """Where to click when nothing was found on that side of the anchor: one line away from it."""
+    """Where to click when nothing lies on that side of the anchor: one line away from it."""
     if relation in ("left_of", "left_end"):
         return anchor.left - line, anchor.y
     if relation in ("right_of", "right_end", "beside", "for"):

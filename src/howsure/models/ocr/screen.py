@@ -71,7 +71,7 @@ class Text(NamedTuple):
     certainty: float = 1.0
     places: tuple[float, ...] = ()
     seams: tuple[int, ...] = ()
-    """Where texts were put together: a name in one of these alone is found there."""
+    """Where texts were put together: only a name that reaches across one of these counts here."""
 
     def part(self, first: int, last: int) -> Box:
         """The box of the characters from `first` up to, not including, `last`."""
@@ -146,7 +146,7 @@ class Screen:
     @cached_property
     def spelled(self) -> Sequence[Text]:
         """The texts, and those that stand so close after or under one another that they may be one."""
-        found = list(self.texts)
+        texts = list(self.texts)
         for first in self.texts:
             row = first
             for _ in range(MOST_JOINED):
@@ -154,11 +154,11 @@ class Screen:
                 if after is None:
                     break
                 row = _one(row, after)
-                found.append(row)
+                texts.append(row)
             under = _next_line(first, self.texts)
             if under is not None:
-                found.append(_one(first, under))
-        return found
+                texts.append(_one(first, under))
+        return texts
 
 
 MOST_JOINED = 3
