@@ -117,7 +117,7 @@ def test_bad_files_among_good_ones(log: Path, tmp_path: Path) -> None:
         (["log.json", "--plot", "x.svg"], "give at least one --policy"),
         (["log.json", "--policy", "a:1:1", "--policy", "a:2:1"], "names of their own"),
         (["log.json", "--policy", "a:1e308:1"], "must lie between 0 and 1e+100"),
-        (["log.json", "--failure-cost", "inf"], "--failure-cost must be 0 or more and at most"),
+        (["log.json", "--failure-cost", "inf"], "--failure-cost must be 0 to 1e+100, not inf"),
         (["log.json", "--output", "log.json"], "is one of the logs, which it would overwrite"),
         (["log.json", "--output", "."], "is a folder: name a file in it"),
         (["log.json", "--detailed", "--simulation", "3"], "--simulation must be 1 to 2, not 3"),
@@ -198,14 +198,14 @@ def test_narrow_terminals_cut_no_figure(tmp_path: Path) -> None:
 
     from howsure import trajectories
     from howsure.report.trajectories import print_trajectories
-    from howsure.studies.trajectories import Judging, Policy
+    from howsure.studies.trajectories import Policy
 
     made = [
         scored([0.5 + i / 40, 1.0], [0.1] * 3, id=f"s{i}", task_id=f"t{i}", reward_info={"reward": float(i % 3 > 0)})
         for i in range(60)
     ]
-    judging = Judging(policies=(Policy("confirm", 1.0, 0.5), Policy("handover", 10.0, 0.9, 0.1)), failure_cost=50.0)
-    found = trajectories(put(tmp_path / "log.json", results(*made)), judging=judging)
+    policies = (Policy("confirm", 1.0, 0.5), Policy("handover", 10.0, 0.9, 0.1))
+    found = trajectories(put(tmp_path / "log.json", results(*made)), policy=policies, failure_cost=50.0)
     shown = {}
     for width in (80, 200):
         page = io.StringIO()

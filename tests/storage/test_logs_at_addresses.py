@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import howsure
@@ -46,7 +47,7 @@ def put_all(root: str | Path) -> None:
 
 
 def told(found: howsure.studies.trajectories.Result, root: str) -> str:
-    return json.dumps([found.summary, found.document]).replace(root, "ROOT")
+    return json.dumps([msgspec.to_builtins(found.summary), found.document]).replace(root, "ROOT")
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

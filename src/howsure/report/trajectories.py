@@ -14,9 +14,8 @@ from howsure.report.tables import keep_whole, plain_table, where_it_lies
 from howsure.report.text import counted, interval_text, percent, printable, shortened, signed_points
 from howsure.runs import Run
 from howsure.studies.trajectories.breakdown import TURN_COUNT
-from howsure.studies.trajectories.document import left_out
+from howsure.studies.trajectories.document import RUNS, left_out
 from howsure.studies.trajectories.scores import DISTANCE, LEARNED, score_name
-from howsure.studies.trajectories.table import RUNS
 
 WIDTH = 80
 WIDE = 110
@@ -33,6 +32,12 @@ NAME_CHARACTERS = 70
 SHOWN_TURNS = 1000
 SHOWN_TOKENS = 40
 TITLES = {"agent": "Agent Reasoning Uncertainty (U_i,agent):", "user": "User Confusion (U_i,user):"}
+
+
+def print_result(console: Console, result: Any, view: Any) -> None:
+    print_trajectories(console, result.summary, {"metadata": result.metadata, "results": result.rows}, result.run)
+    if view.detailed:
+        print_detailed(console, result.rows, view.simulation)
 
 
 def print_trajectories(console: Console, summary: dict[str, Any], document: dict[str, Any], run: Run | None) -> None:

@@ -28,19 +28,18 @@ from howsure.report.pages.trajectories_scores import SCORES
 from howsure.report.pages.trajectories_spark import spark
 from howsure.report.pages.trajectories_turns import QUARTILES, quantiles
 from howsure.runs import Sample
-from howsure.studies.trajectories import Judging, Policy
+from howsure.studies.trajectories import Policy
 from trajectory_logs import call, greeting, message, results, scored, simulation
 
-QUICK = Judging()
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202eevil\x1b[31m"
 
 
-def study(folder: Path, *logs: dict[str, Any], judging: Judging | None = QUICK, **options: Any) -> Material:
+def study(folder: Path, *logs: dict[str, Any], **options: Any) -> Material:
     paths = []
     for place, log in enumerate(logs):
         paths.append(folder / f"log{place}.json")
         paths[-1].write_text(json.dumps(log), encoding="utf-8")
-    howsure.trajectories(paths, out=folder / "run", judging=judging, **options)
+    howsure.trajectories(paths, out=folder / "run", **options)
     return opened(folder / "run")
 
 
@@ -69,8 +68,8 @@ def calm_and_wild() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Material:
     policies = (Policy("ask", 1.0, 0.5), Policy(HOSTILE, 10.0, 1.0, 0.2))
-    judging = Judging(false_alarm_rate=0.2, policies=policies, failure_cost=50.0)
-    return study(tmp_path_factory.mktemp("judged"), calm_and_wild(), judging=judging)
+    judging = {"false_alarms": 0.2, "policy": policies, "failure_cost": 50.0}
+    return study(tmp_path_factory.mktemp("judged"), calm_and_wild(), **judging)
 
 
 def shown(parts: Sequence[Section] | Section) -> str:
@@ -218,7 +217,7 @@ def test_tables_have_every_point_of_their_plots(tmp_path: Path) -> None:
         )
         for i in range(520)
     ]
-    markup = shown(pages.sections(study(tmp_path, results(*runs), judging=Judging())))
+    markup = shown(pages.sections(study(tmp_path, results(*runs))))
     assert "more rows" not in markup
     assert {row[0] for row in cells(markup, "share of failures found")} == {one.name for one in SCORES}
     assert "500 of 520 runs are drawn" in markup
@@ -410,7 +409,7 @@ def test_a_conversation_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     found = pages.about(material.sample(0), material)
     markup = shown(found)
     assert [one.title for one in found] == [
-        "How it ended", "Uncertainty turn by turn", "The conversation", "As it was written",
+        "How it ended", "Uncertainty turn by turn", "The conversation", "Raw record",
     ]  # fmt: skip
     assert "<script" not in markup
     assert "<img" not in markup
@@ -456,7 +455,7 @@ def test_a_run_of_before_shows_previews_and_says_so(tmp_path: Path) -> None:
 
 
 def test_what_was_cut_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.scoring.SAID_CHARACTERS", 10)
+    monkeypatch.setattr("howsure.studies.trajectories.study.SAID_CHARACTERS", 10)
     material = study(tmp_path, results(simulation([message("user", "x" * 25, -1.0)])))
     assert "had 25 characters, and was cut" in text_of(shown(pages.about(material.sample(0), material)))
 
@@ -485,7 +484,7 @@ def test_a_page_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_run_that_is_not_supported_says_why(tmp_path: Path) -> None:
     material = study(tmp_path, results(simulation(None, ticks=[{}], id="v"), scored([1.0], [1.0], id="b")))
     found = pages.about(material.sample(0), material)
-    assert [one.title for one in found] == ["How it ended", "Not analysed", "As it was written"]
+    assert [one.title for one in found] == ["How it ended", "Not analysed", "Raw record"]
     assert "a voice run" in text_of(shown(found[1]))
 
 

@@ -1,6 +1,5 @@
 """Alarms on held-out tasks: nothing leaks, everything is counted, and what cannot be said is not."""
 
-import json
 import math
 
 import numpy as np
@@ -8,9 +7,10 @@ import pytest
 
 from howsure.errors import InputError
 from howsure.measures import cusum, first_alarm, fit_baseline, fit_threshold, highest, paired_shares
+from howsure.runs.files import to_json
+from howsure.studies.trajectories.alarm_stats import against
 from howsure.studies.trajectories.breakdown import DETECTORS, Watched, detect
-from howsure.studies.trajectories.catches import against
-from howsure.studies.trajectories.folds import task_folds
+from howsure.studies.trajectories.learned import task_folds
 
 
 def watched(u, failed, task, marks=None, turns_after=None):
@@ -158,7 +158,7 @@ def test_too_few_tasks_have_no_interval():
 
 def summary_of(runs, detector="cusum", rate=0.5):
     summary = detect(runs, detector=detector, false_alarm_rate=rate, seed=0).summary()
-    json.dumps(summary, allow_nan=False)
+    to_json(summary)
     return summary
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 import math
 
 import msgspec
@@ -11,6 +10,7 @@ import pytest
 
 from howsure.errors import InputError
 from howsure.measures import share_interval
+from howsure.runs.files import to_json
 from howsure.studies.trajectories.breakdown import Watched, detect
 from howsure.studies.trajectories.intervention import Policy, parse_policy, replay
 
@@ -132,7 +132,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends():
 def test_infinite_turns_are_safe():
     runs = [*on_paper().runs, run([2.0, math.inf, 1.0], True, "b")]
     found = replay(detect(runs, detector="cusum", false_alarm_rate=0.5, seed=0), [HANDOVER])
-    json.dumps(found, allow_nan=False)
+    to_json(found)
     first = found["curves"]["handover"][0]
     assert (first["threshold"], first["interventions"]) == (None, 0)
 
@@ -141,7 +141,7 @@ def test_infinite_turns_are_safe():
 def test_nothing_to_replay_has_its_reason(rate):
     runs = [run([1.0, 2.0, 3.0], task == "a", task) for task in "abc"] if rate < 0.5 else []
     found = replay(detect(runs, detector="cusum", false_alarm_rate=rate, seed=0), [HANDOVER])
-    json.dumps(found, allow_nan=False)
+    to_json(found)
     assert found["table"] == []
     assert found["reason"]
     assert found["curves"]["handover"] == [] or rate < 0.5  # a curve needs no fitted threshold

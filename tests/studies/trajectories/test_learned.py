@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from howsure.measures import running_weighted, turn_weights
-from howsure.studies.trajectories.folds import task_folds
-from howsure.studies.trajectories.learned import NO_EVIDENCE, NO_OTHER_TASK, Run, cross_validate
+from howsure.studies.trajectories.learned import NO_EVIDENCE, NO_OTHER_TASK, Run, cross_validate, task_folds
 from studies.trajectories.planted import with_states
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from howsure.measures import rank_failures, running_rms
+from howsure.studies.trajectories.alarm_stats import against
 from howsure.studies.trajectories.breakdown import DETECTORS, Watched, detect
-from howsure.studies.trajectories.catches import against
 from howsure.studies.trajectories.intervention import Policy, replay
 from howsure.studies.trajectories.learned import cross_validate
 from studies.trajectories.planted import MEAN_NATS, with_change_points, with_states

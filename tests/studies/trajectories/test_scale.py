@@ -18,12 +18,12 @@ from howsure.errors import StorageError, WorkersLost
 from howsure.models.embedding import SentenceEmbedder
 from howsure.runs import Engine
 from howsure.runs.files import to_json
-from howsure.studies.trajectories import reading, shelf
+from howsure.runs.run import StudyJob
+from howsure.studies.trajectories import reading, text_spool
 from howsure.studies.trajectories.document import Rows, as_json
 from howsure.studies.trajectories.reading import Found, Reader, Reading, read_source
-from howsure.studies.trajectories.scoring import Scorer
-from howsure.studies.trajectories.shelf import Shelf, shorten, words_of
 from howsure.studies.trajectories.sources import Source, find_sources
+from howsure.studies.trajectories.text_spool import TextSpool, shorten, words_of
 from howsure.studies.trajectories.turns import Loaded
 from studies.trajectories.test_study import Flat, Teller, put, talks
 from trajectory_logs import call, message, results, scored, simulation
@@ -48,7 +48,7 @@ class Elsewhere:
     def run(self, job: Any, pieces: Iterable[Any]) -> Generator[Any, None, None]:
         for piece in pieces:
             self.pieces += 1
-            copy, sent = pickle.loads(pickle.dumps((job, job.packed(piece))))
+            copy, sent = pickle.loads(pickle.dumps((job, job.with_files(piece))))
             yield pickle.loads(pickle.dumps(copy(sent)))
 
     def close(self) -> None: ...
@@ -74,16 +74,16 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def study(logs: Path, out: Path | None, engine: Engine | None = None) -> howsure.studies.trajectories.Result:
+def study(logs: Path, out: Path, engine: Engine | None = None) -> howsure.studies.trajectories.Result:
     return howsure.trajectories(
-        logs, score_with=Travelling(), distances=True, out=out, engine=engine, verbose=True, judging=None
+        logs, score_with=Travelling(), distances=True, out=out, engine=engine, verbose=True, judge=False
     )
 
 
 @pytest.fixture
 def flat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.work.SentenceEmbedder", Flat)
-    monkeypatch.setattr("howsure.studies.trajectories.work.TOKENS_AT_ONCE", 30)
+    monkeypatch.setattr("howsure.studies.trajectories.study.SentenceEmbedder", Flat)
+    monkeypatch.setattr("howsure.studies.trajectories.study.TOKENS_AT_ONCE", 30)
 
 
 @pytest.mark.usefixtures("flat")
@@ -91,12 +91,11 @@ def test_words_on_the_disk_make_the_same_run_as_words_in_memory(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_memory = study(logs, tmp_path / "memory")
-    monkeypatch.setattr(shelf, "MEMORY_BYTES", 1)
+    monkeypatch.setattr(text_spool, "MEMORY_BYTES", 1)
     on_disk = study(logs, tmp_path / "disk")
     assert files_of(tmp_path / "memory") == files_of(tmp_path / "disk")
-    without = study(logs, None)
-    assert in_memory.document == on_disk.document == without.document
-    assert in_memory.summary == without.summary
+    assert in_memory.document == on_disk.document
+    assert in_memory.summary == on_disk.summary
 
 
 @pytest.mark.usefixtures("flat")
@@ -106,7 +105,7 @@ def test_workers_elsewhere_make_the_same_run(logs: Path, tmp_path: Path) -> None
     there = study(logs, tmp_path / "there", engine)
     assert engine.pieces > 3
     assert files_of(tmp_path / "here") == files_of(tmp_path / "there")
-    assert there.document == here.document == study(logs, None, engine).document
+    assert there.document == here.document
 
 
 def test_a_run_without_a_model_gives_its_workers_only_files_to_read(logs: Path, tmp_path: Path) -> None:
@@ -158,22 +157,22 @@ class Deadly(Elsewhere):
 
     def run(self, job: Any, pieces: Iterable[Any]) -> Generator[Any, None, None]:
         for number, piece in enumerate(pieces):
-            dies = isinstance(job, Scorer) and number == 1
-            yield job.given_up(piece, "3 workers ended") if dies else job(piece)
+            dies = isinstance(job, StudyJob) and number == 1
+            yield job.failed_piece(piece, "3 workers ended") if dies else job(piece)
 
 
 @pytest.mark.usefixtures("flat")
 def test_what_ends_every_worker_is_named_and_can_be_tried_again(logs: Path, tmp_path: Path) -> None:
-    found = howsure.trajectories(logs, score_with=Travelling(), out=tmp_path / "run", engine=Deadly(), judging=None)
+    found = howsure.trajectories(logs, score_with=Travelling(), out=tmp_path / "run", engine=Deadly(), judge=False)
     assert found.run is not None
     lost = [sample for sample in found.run.records() if sample.failed]
     assert lost
     assert {(sample.reason, sample.detail) for sample in lost} == {("not_read_by_model", "3 workers ended")}
     assert sum("cannot be read by the model: 3 workers ended" in one for one in found.summary["problems"]) == len(lost)
     again = howsure.trajectories(
-        logs, score_with=Travelling(), out=tmp_path / "run", retry_failed=True, judging=None, verbose=True
+        logs, score_with=Travelling(), out=tmp_path / "run", retry_failed=True, judge=False, verbose=True
     )
-    whole = howsure.trajectories(logs, score_with=Travelling(), judging=None, verbose=True)
+    whole = howsure.trajectories(logs, score_with=Travelling(), out=tmp_path / "whole", judge=False, verbose=True)
     assert again.document == whole.document
     with pytest.raises(WorkersLost, match="3 workers ended"):
         study(logs, tmp_path / "distances", Deadly())
@@ -184,9 +183,9 @@ def test_what_ends_every_worker_is_named_and_can_be_tried_again(logs: Path, tmp_
 PEAK = """
 import sys
 import howsure
-from howsure.studies.trajectories import reading, shelf, work
-shelf.MEMORY_BYTES = reading.BYTES_AT_ONCE = work.WORDS_AT_ONCE_BYTES = 1_000_000
-found = howsure.trajectories(sys.argv[1:-1], out=sys.argv[-1], jobs=1, judging=None)
+from howsure.studies.trajectories import reading, study, text_spool
+text_spool.MEMORY_BYTES = reading.BYTES_AT_ONCE = study.WORDS_AT_ONCE_BYTES = 1_000_000
+found = howsure.trajectories(sys.argv[1:-1], out=sys.argv[-1], jobs=1, judge=False)
 assert len(found.trajectories) == len(sys.argv) - 2
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(int(status["VmHWM"].split()[0]) * 1024)
@@ -225,7 +224,7 @@ def test_what_was_read_goes_from_process_to_process_as_it_is(logs: Path, odd: An
     assert found.loaded.trajectories[0].turns[0].tokens
 
 
-def test_a_shelf_gives_back_what_was_put_there(logs: Path) -> None:
+def test_a_spool_gives_back_what_was_put_there(logs: Path) -> None:
     loaded: list[Loaded] = []
     whole = Reader(with_words=True)
     with pytest.MonkeyPatch.context() as patch:
@@ -233,7 +232,7 @@ def test_a_shelf_gives_back_what_was_put_there(logs: Path) -> None:
         for source in find_sources([logs])[0]:
             loaded.append(whole.read(Found(source)).loaded)
     before = [one for each in loaded for one in each.trajectories]
-    here = Shelf()
+    here = TextSpool()
     here.put(map(words_of, before))
     said = [(one.said, one.opening, len(one.turns)) for one in before]
     assert any(len(texts) > 3 for texts, _, _ in said)
@@ -249,8 +248,8 @@ def test_a_shelf_gives_back_what_was_put_there(logs: Path) -> None:
     here.close()
 
 
-def test_a_shelf_without_room_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Shelf()
+def test_a_spool_without_room_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = TextSpool()
 
     def full(_: bytes) -> None:
         raise OSError(28, "No space left on device")
@@ -276,7 +275,7 @@ def test_a_preview_of_a_preview_is_itself() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_document_is_written_row_by_row_as_it_would_be_whole(logs: Path, count: int) -> None:
     found = howsure.trajectories(logs / "b.json", verbose=True)
-    rows = Rows(found.trajectories[:count], found.scores, verbose=True)
+    rows = Rows(found.trajectories[:count], verbose=True)
     whole = {"metadata": found.metadata, "results": list(rows)}
     assert as_json(found.metadata, rows) == to_json(whole, indent=2) + b"\n"
     assert rows[0:2] == list(rows)[0:2]

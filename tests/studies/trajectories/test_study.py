@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -16,11 +17,13 @@ import howsure
 from howsure.errors import InputError, MissingCapability, RunDamaged
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Capability, ConversationCost, Failure, Message, Model, Rolling
-from howsure.studies.trajectories import Judging, Policy
+from howsure.runs.run import prepared
+from howsure.studies.trajectories import TRAJECTORIES, Policy, TrajectoriesOptions
 from howsure.studies.trajectories.distances import _answered
 from howsure.studies.trajectories.judge import grouped
 from howsure.studies.trajectories.proxy import conversation_of
 from howsure.studies.trajectories.tau2 import read_tau2
+from howsure.studies.trajectories.turns import ReadAgain
 from trajectory_logs import call, greeting, message, results, scored, simulation
 
 
@@ -111,13 +114,13 @@ def test_scores_of_runs_by_hand(tmp_path: Path) -> None:
     assert first["overall"]["mean"] == {"value": pytest.approx(8 / 3), "turns": 3}
     assert "distance" not in first["agent"]
     statistics = found.summary["statistics"]
-    assert statistics["agent"] == {
+    assert dict(statistics["agent"]) == {
         "turns": 3, "infinite_turns": 0, "mean": pytest.approx(8 / 3), "std": pytest.approx(np.std([3, 4, 1])),
         "min": 1.0, "max": 4.0,
     }  # fmt: skip
     assert found.run is None
     assert not found.failed
-    json.dumps([found.summary, found.document], allow_nan=False)
+    json.dumps([msgspec.to_builtins(found.summary), found.document], allow_nan=False)
 
 
 def test_running_values_are_there_on_request(tmp_path: Path) -> None:
@@ -216,8 +219,8 @@ def test_each_detector_says_whether_it_beats_the_number_of_turns(tmp_path: Path)
                task_id=f"t{i}", reward_info={"reward": float(i % 2)})
         for i in range(120)
     ]  # fmt: skip
-    asked = Judging(policies=(Policy("confirm", 1.0, 0.5),))
-    (group,) = howsure.trajectories(put(tmp_path / "a.json", results(*runs)), judging=asked).summary["groups"]
+    log = put(tmp_path / "a.json", results(*runs))
+    (group,) = howsure.trajectories(log, policy=Policy("confirm", 1.0, 0.5)).summary.groups
     detectors = group["breakdown"]["detectors"]
     assert detectors.pop("turn_count")["against_turn_count"] is None
     for name, found in detectors.items():
@@ -230,7 +233,7 @@ def test_each_detector_says_whether_it_beats_the_number_of_turns(tmp_path: Path)
 
 def test_judging_can_be_left_out(tmp_path: Path) -> None:
     log = put(tmp_path / "a.json", judged([(1.0, 0.0), (0.5, 1.0)]))
-    assert howsure.trajectories(log, judging=None).summary["groups"] == []
+    assert howsure.trajectories(log, judge=False).summary.groups == []
 
 
 def test_interventions_are_replayed(tmp_path: Path) -> None:
@@ -238,9 +241,9 @@ def test_interventions_are_replayed(tmp_path: Path) -> None:
         tmp_path / "a.json",
         judged([(2.0 + i / 100, 0.0) for i in range(20)] + [(0.5 + i / 100, 1.0) for i in range(20)]),
     )
-    policies = (Policy("confirm", 1.0, 0.5),)
-    asked = Judging(policies=policies, intervene_on="threshold", failure_cost=10.0)
-    (group,) = howsure.trajectories(log, judging=asked).summary["groups"]
+    asked = {"policy": [Policy("confirm", 1.0, 0.5)], "detector": "threshold", "failure_cost": 10.0}
+    (group,) = howsure.trajectories(log, **asked).summary.groups
+    assert howsure.trajectories(log, **asked | {"policy": "confirm:1:0.5"}).summary.groups == [group]
     rows = {row["when"]: row for row in group["interventions"]["table"]}
     assert (rows["alarm"]["interventions"], rows["alarm"]["failures_avoided"]) == (21.0, 10.0)
     assert rows["alarm"]["net_saving"] == 10.0 * 10.0 - 21.0
@@ -252,20 +255,20 @@ def test_interventions_are_replayed(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"watch": "nobody"}, "--watch must be one of agent, user, overall"),
-        ({"false_alarm_rate": 0.0}, "--false-alarms must lie between 0 and 1"),
-        ({"false_alarm_rate": math.nan}, "--false-alarms must lie between 0 and 1"),
-        ({"intervene_on": "guess"}, "--detector must be one of turn_count, threshold, cusum, level_change"),
-        ({"notice_turns": -1}, "--notice must be 0 or more"),
-        ({"failure_cost": -1.0}, "--failure-cost must be 0 or more"),
-        ({"failure_cost": math.inf}, "--failure-cost must be 0 or more and at most 1e"),
-        ({"policies": (Policy("a", 1.0, 0.5), Policy("a", 2.0, 0.5))}, "names of their own"),
+        ({"false_alarms": 0.0}, "--false-alarms must lie between 0 and 1"),
+        ({"false_alarms": math.nan}, "--false-alarms must lie between 0 and 1"),
+        ({"detector": "guess"}, "--detector must be one of turn_count, threshold, cusum, level_change"),
+        ({"notice": -1}, "--notice must be 0 or more"),
+        ({"failure_cost": -1.0}, r"--failure-cost must be 0 to 1e\+100, not -1"),
+        ({"failure_cost": math.inf}, r"--failure-cost must be 0 to 1e\+100, not inf"),
+        ({"policy": (Policy("a", 1.0, 0.5), Policy("a", 2.0, 0.5))}, "names of their own"),
         ({"folds": 1}, "folds must be 2 or more"),
     ],
 )
 def test_what_cannot_be_asked(tmp_path: Path, options: dict[str, Any], words: str) -> None:
     log = put(tmp_path / "a.json", judged([(1.0, 0.0)]))
     with pytest.raises(InputError, match=words):
-        howsure.trajectories(log, judging=Judging(**options))
+        howsure.trajectories(log, **options)
 
 
 def test_problems_are_told_and_the_good_is_analysed(tmp_path: Path) -> None:
@@ -296,11 +299,11 @@ def test_certainty_everywhere_is_suspicious(tmp_path: Path) -> None:
 def test_an_infinite_turn_is_no_missing_one(tmp_path: Path) -> None:
     runs = [(0.5 + i / 100, 1.0) for i in range(20)] + [(0.6 + i / 100, 0.0) for i in range(19)] + [(9999.0, 0.0)]
     log = put(tmp_path / "a.json", judged(runs))
-    asked = Judging(policies=(Policy("a", 1.0, 0.5),), intervene_on="threshold")
-    found = howsure.trajectories(log, judging=asked, out=tmp_path / "run", verbose=True)
-    json.dumps([found.summary, found.document], allow_nan=False)
+    asked = {"policy": "a:1:0.5", "detector": "threshold"}
+    found = howsure.trajectories(log, **asked, out=tmp_path / "run", verbose=True)
+    json.dumps([msgspec.to_builtins(found.summary), found.document], allow_nan=False)
     others = [u for u, _ in runs[:-1] for _ in range(2)]
-    assert found.summary["statistics"]["agent"] == {
+    assert dict(found.summary["statistics"]["agent"]) == {
         "turns": 80, "infinite_turns": 2, "mean": pytest.approx(np.mean(others)), "std": pytest.approx(np.std(others)),
         "min": 0.5, "max": None,
     }  # fmt: skip
@@ -354,7 +357,7 @@ def test_marks_before_the_first_watched_turn_are_counted(tmp_path: Path) -> None
     ]
     log = put(tmp_path / "a.json", results(*runs))
     for whose, marked, before in (("agent", [], {"tool_error": 4}), ("user", ["tool_error"], {})):
-        (group,) = howsure.trajectories(log, judging=Judging(watch=whose)).summary["groups"]
+        (group,) = howsure.trajectories(log, watch=whose).summary["groups"]
         assert list(group["breakdown"]["detectors"]["cusum"]["marks"]) == marked
         assert group["breakdown"]["marks_before_watch"] == before
 
@@ -369,7 +372,7 @@ def test_every_alarm_names_its_run_and_turn(tmp_path: Path) -> None:
     ]
     unjudged = scored([0.5], [0.1], id="u", task_id="u", reward_info=None)
     log = put(tmp_path / "a.json", results(unjudged, *runs))
-    (group,) = howsure.trajectories(log, judging=Judging(false_alarm_rate=0.2)).summary["groups"]
+    (group,) = howsure.trajectories(log, false_alarms=0.2).summary["groups"]
     alarms = group["breakdown"]["alarms"]
     assert set(alarms) == {"turn_count", "threshold", "cusum", "level_change"}
     assert [13, 6] in alarms["cusum"], "user first: the agent's third turn is the sixth of the conversation"
@@ -422,7 +425,7 @@ def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
     found = howsure.trajectories(log, out=tmp_path / "run")
     assert found.run is not None
     assert found.run.status == "finished"
-    assert found.run.summary == json.loads(json.dumps(found.summary))
+    assert found.run.summary == msgspec.to_builtins(found.summary)
     assert json.loads((tmp_path / "run" / "results.json").read_text()) == found.document
     turns = list(csv.DictReader((tmp_path / "run" / "turns.csv").open()))
     assert [row["ui_score"] for row in turns] == ["1.0", "3.0", "4.0", "1.0"]
@@ -440,12 +443,12 @@ def test_a_sample_that_somebody_edited_is_named(tmp_path: Path) -> None:
     howsure.trajectories(log, out=tmp_path / "run")
     samples = tmp_path / "run" / "samples.jsonl"
     samples.write_text(samples.read_text().replace('"turns":[', '"turns":[7,', 1))
-    with pytest.raises(RunDamaged, match=r"sample 'trajectory-0' of this run is no trajectory .*delete its line"):
+    with pytest.raises(RunDamaged, match=r"samples\.jsonl, line 1: .*turns\[0\].*delete that line"):
         howsure.trajectories(log, out=tmp_path / "run")
 
 
 def test_what_was_said_is_evidence_and_nothing_else_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.scoring.SAID_CHARACTERS", 20)
+    monkeypatch.setattr("howsure.studies.trajectories.study.SAID_CHARACTERS", 20)
     long = message("tool", "x" * 21, id="c1")
     talk = [greeting(), message("user", "my flight", -0.1), message("assistant", "", -0.2, tool_calls=call()), long]
     log = put(tmp_path / "a.json", results(simulation(talk, id="a"), simulation(None, ticks=[{}], id="b")))
@@ -507,7 +510,7 @@ def test_a_model_reads_what_holds_no_scores(tmp_path: Path) -> None:
     words = ["please", "cancel", "number", "0", "now"]
     assert first.turns[1].uncertainty_nats == pytest.approx(0.1 * sum(map(len, words)) / 5)
     assert first.turns[2].uncertainty_nats == pytest.approx(0.1 * len('find{"number":0}') / 2)
-    assert first.read_again == {"model": "teller", "tokens": 19, "tokens_run": 19, "windows": 1, "rendering": "plain"}
+    assert first.read_again == ReadAgain(model="teller", tokens=19, tokens_run=19, windows=1, rendering="plain")
     assert [turn.scored_by for turn in logged.turns] == ["log", "log"]
     row = found.document["results"][0]["uncertainty_scores"][1]
     assert row["scored_by"] == "teller"
@@ -517,7 +520,7 @@ def test_a_model_reads_what_holds_no_scores(tmp_path: Path) -> None:
     assert user["note"].startswith("proxy: teller's surprise in 2 of 3 turns")
     told = "1 of 2 runs have log-probabilities in the log, and teller does not read there"
     assert any(told in note for note in found.summary["notes"])
-    alone = howsure.trajectories(put(tmp_path / "b.json", talks(1)), score_with=Teller())
+    alone = howsure.trajectories(put(tmp_path / "b.json", talks(1)), score_with=Teller(), out=tmp_path / "alone")
     note = "proxy: teller's surprise; no interval: 1 task, and it takes at least 5"
     assert [figure["note"] for figure in alone.summary["headline"]] == [note] * 2
     logged_note = howsure.trajectories(put(tmp_path / "c.json", results(scored([2.0], [1.0])))).summary["headline"][0]
@@ -528,7 +531,8 @@ def test_a_model_reads_what_holds_no_scores(tmp_path: Path) -> None:
 
 def test_a_model_reads_turns_whose_log_is_damaged(tmp_path: Path) -> None:
     damaged = [message("user", "a bc", 0.7), message("assistant", "abcd", "x")]
-    found = howsure.trajectories(put(tmp_path / "a.json", [simulation(damaged)]), score_with=Teller())
+    log = put(tmp_path / "a.json", [simulation(damaged)])
+    found = howsure.trajectories(log, score_with=Teller(), out=tmp_path / "run")
     assert [turn.uncertainty_nats for turn in found.trajectories[0].turns] == pytest.approx([0.15, 0.4])
     assert [(turn.reason, turn.detail) for turn in found.trajectories[0].turns] == [(None, None)] * 2
     assert found.failed
@@ -565,7 +569,7 @@ def test_a_conversation_that_cannot_be_read_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_goes_on_and_ends_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.work.TOKENS_AT_ONCE", 30)
+    monkeypatch.setattr("howsure.studies.trajectories.study.TOKENS_AT_ONCE", 30)
     log = put(tmp_path / "a.json", talks(8))
     whole = howsure.trajectories(log, score_with=Teller(), out=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
@@ -603,11 +607,11 @@ def test_tokens_of_a_model_on_request(tmp_path: Path) -> None:
 
 
 def test_the_cost_is_known_before(tmp_path: Path) -> None:
-    from howsure.studies.trajectories import prepare
-
     log = put(tmp_path / "a.json", talks(2))
-    assert prepare([log]).cost() == {"trajectories": 2, "turns": 12}
-    cost = prepare([log], score_with=Teller()).cost()
+    with prepared(TRAJECTORIES, TrajectoriesOptions(log)) as ready:
+        assert ready.cost() == {"trajectories": 2, "turns": 12}
+    with prepared(TRAJECTORIES, TrajectoriesOptions(log, score_with=Teller())) as ready:
+        cost = ready.cost()
     assert cost == {"trajectories": 2, "turns": 12, "conversations_to_read": 2, "tokens": 38, "tokens_run": 38}
 
 
@@ -615,7 +619,7 @@ def test_the_cost_is_known_before(tmp_path: Path) -> None:
 
 
 def test_distances_weigh_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.work.SentenceEmbedder", Flat)
+    monkeypatch.setattr("howsure.studies.trajectories.study.SentenceEmbedder", Flat)
     talk = [
         message("user", "alpha", -1.0),
         message("assistant", "kilo", -2.0),
@@ -653,7 +657,7 @@ def test_what_a_turn_answers_to_is_what_somebody_else_said_last() -> None:
 
 
 def test_learned_weights_are_judged_where_there_are_distances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.work.SentenceEmbedder", Flat)
+    monkeypatch.setattr("howsure.studies.trajectories.study.SentenceEmbedder", Flat)
     draw = np.random.default_rng(0)
     runs = [
         simulation(
@@ -675,7 +679,7 @@ def test_learned_weights_are_judged_where_there_are_distances(tmp_path: Path, mo
 
 
 def test_why_nothing_was_learned_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.studies.trajectories.work.SentenceEmbedder", Flat)
+    monkeypatch.setattr("howsure.studies.trajectories.study.SentenceEmbedder", Flat)
     talk = [message("user", "alpha", -1.0), message("assistant", "kilo", -2.0)]
     runs = [simulation(talk, id=str(i), reward_info={"reward": float(i % 2)}) for i in range(4)]
     found = howsure.trajectories(put(tmp_path / "a.json", results(*runs)), distances=True, out=tmp_path / "run")

@@ -26,7 +26,7 @@ from howsure.report.text import counted
 from howsure.runs import Sample
 from howsure.studies.trajectories.document import coverage, left_out, simulation_summary
 from howsure.studies.trajectories.scores import propagate, turns_of
-from howsure.studies.trajectories.turns import IMPOSSIBLE, Said, Trajectory, Turn
+from howsure.studies.trajectories.turns import IMPOSSIBLE, Said, TokenRow, Trajectory, Turn
 
 OPEN_MESSAGES = 60
 """Of a conversation; what follows is folded, so many at a time."""
@@ -362,14 +362,14 @@ def _tokens(turn: Turn, room: _Room) -> Node:
     if len(tokens) > room.tokens:
         return h.p(class_="quiet")[f"{counted(len(tokens), 'token')}, which results.json lists: this page has no room."]
     room.tokens -= len(tokens)
-    shades = [Shade(str(row["token"]), _bits(row)) for row in tokens]
+    shades = [Shade(row.token, _bits(row)) for row in tokens]
     return h.details(class_="folded")[
         h.summary[f"token by token ({len(tokens):,})"], shaded(shades, f"turn {turn.number}")
     ]
 
 
-def _bits(row: Mapping[str, Any]) -> float:
-    nats = row["neg_log_likelihood"]
+def _bits(row: TokenRow) -> float:
+    nats = row.neg_log_likelihood
     return math.inf if nats is None else float(nats_to_bits(nats))
 
 

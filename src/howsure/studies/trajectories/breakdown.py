@@ -10,10 +10,9 @@ alarm or none for each run, and a summary.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,8 @@ from howsure.measures import (
     running_rms,
 )
 from howsure.measures.detectors import turn_count
-from howsure.studies.trajectories.catches import summarise
-from howsure.studies.trajectories.folds import task_folds
+from howsure.studies.trajectories.alarm_stats import DetectorStats, detector_stats
+from howsure.studies.trajectories.learned import task_folds
 
 Array = NDArray[np.float64]
 
@@ -127,16 +126,9 @@ class Detection:
     folds: tuple[Fold, ...]
     reason: str | None
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> DetectorStats:
         """How many failures were caught and how early, how many alarms were false, and how they lie to marks."""
-        return {
-            "detector": self.detector,
-            "false_alarm_rate": self.false_alarm_rate,
-            "reason": self.reason,
-            "not_tried": dict(sorted(Counter(v.reason for v in self.verdicts if v.reason is not None).items())),
-            "folds": [_fold_row(fold) for fold in self.folds],
-            **summarise(self.runs, self.verdicts),
-        }
+        return detector_stats(self)
 
 
 def detect(
@@ -229,16 +221,3 @@ def _why_no_threshold(maxima: Sequence[float], threshold: float, rate: float) ->
     if len(maxima) < least:
         return f"{runs} set no threshold for a false alarm rate of {rate:g}: that takes {least}"
     return f"of {runs}, more than a share of {rate:g} have a turn of probability zero: no threshold lies above that"
-
-
-def _fold_row(fold: Fold) -> dict[str, Any]:
-    baseline = fold.baseline
-    return {
-        "held_out_runs": len(fold.held_out),
-        "successful_training_runs": fold.successes,
-        "baseline_mean_nats": None if baseline is None else baseline.mean_nats,
-        "baseline_sd_nats": None if baseline is None else baseline.sd_nats,
-        "baseline_infinite_turns": None if baseline is None else baseline.infinite_turns,
-        "threshold": fold.threshold,
-        "reason": fold.reason,
-    }

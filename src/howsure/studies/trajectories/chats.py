@@ -15,7 +15,6 @@ from typing import NamedTuple
 import msgspec
 
 from howsure.errors import InputError
-from howsure.studies.trajectories.lenient import Loss, decode_leniently, place_of
 from howsure.studies.trajectories.messages import (
     TOOL_ERROR,
     Content,
@@ -38,6 +37,7 @@ from howsure.studies.trajectories.messages import (
     text_of,
     values_of,
 )
+from howsure.studies.trajectories.partial_json import Loss, decode_partial, place_of
 from howsure.studies.trajectories.turns import SCRIPTED, UNREADABLE, Draft, Loaded, Problem, Trajectory, settle
 
 EXPECTED = "each line must be a JSON object with `messages`, or with the `response` of a model"
@@ -141,7 +141,7 @@ def _about_lines(bad: Sequence[Problem], source: str, any_read: bool) -> Sequenc
 
 def _decoded(text: bytes) -> tuple[Chat, list[Loss]]:
     try:
-        chat, lost = decode_mended(text, lambda data: decode_leniently(data, Chat))
+        chat, lost = decode_mended(text, lambda data: decode_partial(data, Chat))
     except RecursionError as error:
         raise InputError(f"it is nested too deeply to be a conversation; {EXPECTED}") from error
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""Step 2 as a document: every turn with its U_i, every simulation with its means.
+"""Step 2 as a document and as tables: every turn with its U_i, every simulation with its means.
 
 The field names are those that analysis scripts of τ² runs already use; what they have no field for stands beside them.
 A turn without a score has `ui_score: null` and a `reason`.
@@ -13,17 +13,18 @@ from __future__ import annotations
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
+import msgspec
 
-from howsure.runs.files import to_json
+from howsure.runs.files import to_json, write_csv
 from howsure.studies.summary import Coverage
-from howsure.studies.trajectories.scores import FinalScores, propagation_row
+from howsure.studies.trajectories.scores import propagation_row
 from howsure.studies.trajectories.turns import IMPOSSIBLE, Actor, Loaded, Trajectory, Turn
 
+TURNS, RUNS = "turns.csv", "trajectories.csv"
 PREVIEW_CHARACTERS = 100
 NAMED_SETS = 5
 
@@ -50,9 +51,8 @@ class Rows(Sequence[dict[str, Any]]):
     Rows take far more memory than the figures that they are made of, so each is made when somebody asks for it.
     """
 
-    def __init__(self, trajectories: Sequence[Trajectory], scores: FinalScores, *, verbose: bool = False) -> None:
+    def __init__(self, trajectories: Sequence[Trajectory], *, verbose: bool = False) -> None:
         self._trajectories = trajectories
-        self._scores = scores
         self._verbose = verbose
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class Rows(Sequence[dict[str, Any]]):
     def _row(self, place: int) -> dict[str, Any]:
         one = self._trajectories[place]
         row = simulation_row(one, verbose=self._verbose)
-        return row | {"propagation": propagation_row(self._scores[place], one if self._verbose else None)}
+        return row | {"propagation": propagation_row(one, verbose=self._verbose)}
 
 
 def as_json(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> bytes:
@@ -138,7 +138,7 @@ def turn_row(turn: Turn, *, verbose: bool = False) -> dict[str, Any]:
     if verbose:
         row["statistics"] = None if turn.statistics is None else dict(vars(turn.statistics))
     if turn.tokens is not None:
-        row["tokens"] = turn.tokens
+        row["tokens"] = msgspec.to_builtins(turn.tokens)
     return row
 
 
@@ -183,23 +183,6 @@ def scores_of(turns: Iterable[Turn], actor: Actor | None = None) -> list[float]:
     return [value for value in wanted if value is not None]
 
 
-def statistics(values: Sequence[float]) -> dict[str, Any]:
-    """Mean and population standard deviation of the finite ones, least and most of all; null where there is none.
-
-    The most is null where it is infinite, which `infinite_turns` tells.
-    """
-    column = np.array(values, dtype=np.float64)
-    known = column[np.isfinite(column)]
-    return {
-        "turns": len(values),
-        "infinite_turns": infinite(values),
-        "mean": float(known.mean()) if len(known) else None,
-        "std": float(known.std()) if len(known) else None,
-        "min": finite(min(values, default=None)),
-        "max": finite(max(values, default=None)),
-    }
-
-
 def left_out(turns: int) -> str | None:
     """What a mean says of the infinite turns that it is not over; nothing where there are none."""
     return f"without {turns:,} turn{'' if turns == 1 else 's'} of infinite U" if turns else None
@@ -224,3 +207,57 @@ def infinite(values: Sequence[float]) -> int:
 def finite(value: float | None) -> float | None:
     """JSON has no infinity; what is infinite says so beside it."""
     return value if value is not None and math.isfinite(value) else None
+
+
+# -- tables for spreadsheets and data frames ------------------------------------------------------------------------
+
+
+def write_tables(folder: Path, trajectories: Sequence[Trajectory]) -> None:
+    """One line per turn, and one per run. What is missing is an empty cell, with the reason beside it; what is infinite
+    is `inf`."""
+    write_csv(folder / TURNS, _Turns(trajectories))
+    write_csv(folder / RUNS, [_run(one) for one in trajectories])
+
+
+class _Turns:
+    """The rows of all turns, made anew whenever somebody goes through them: held, they would take more room than all
+    figures together."""
+
+    def __init__(self, trajectories: Sequence[Trajectory]) -> None:
+        self._trajectories = trajectories
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (row for one in self._trajectories for row in _turns(one))
+
+
+def _turns(one: Trajectory) -> Iterable[dict[str, Any]]:
+    for turn in one.turns:
+        yield {
+            "source": one.source,
+            "simulation_id": one.id,
+            "turn": turn.number,
+            "actor": turn.actor,
+            "kind": turn.kind,
+            "ui_score": turn.uncertainty_nats,
+            "reason": turn.reason,
+            "scored_by": turn.scored_by,
+            "inquiry_drift": turn.drift,
+            "inference_gap": turn.gap,
+            **({} if turn.statistics is None else vars(turn.statistics)),
+        }
+
+
+def _run(one: Trajectory) -> dict[str, Any]:
+    row = {
+        "source": one.source,
+        "simulation_id": one.id,
+        "task_id": one.task_id,
+        "trial": one.trial,
+        "domain": one.domain,
+        "agent": one.agent,
+        "reward": one.reward,
+        "failed": one.failed,
+        "turns": len(one.turns),
+    }
+    scores = {f"{whose}_{name}": s.value for whose, scores in one.finals.items() for name, s in scores.items()}
+    return row | scores

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError, MissingExtra
-from howsure.studies.trajectories.lenient import Loss
 from howsure.studies.trajectories.messages import (
     FORMAT_ERROR,
     TOOL_ERROR,
@@ -27,6 +26,7 @@ from howsure.studies.trajectories.messages import (
     opening_of,
     values_of,
 )
+from howsure.studies.trajectories.partial_json import Loss
 from howsure.studies.trajectories.turns import ACTORS, GIVEN, UNREADABLE, Draft, Loaded, Problem, Trajectory, settle
 
 WRITTEN_BY_NO_MODEL = frozenset({"input", "operator"})

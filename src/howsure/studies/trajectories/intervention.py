@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from howsure.errors import InputError
 from howsure.measures import Interval, mean_interval, share_interval
-from howsure.studies.sureness import ends, share
+from howsure.studies.sureness import Share, ends, share
 from howsure.studies.trajectories.breakdown import Detection, Verdict, Watched
+from howsure.types import Fields
 
 Array = NDArray[np.float64]
 
@@ -79,6 +80,92 @@ def parse_policy(text: str) -> Policy:
     return Policy(name.strip(), cost, rescue, spoil)
 
 
+class PolicyTerms(Fields, kw_only=True):
+    """A policy, and the share of failures among the runs acted on above which it pays."""
+
+    name: str
+    cost: float
+    rescue: float
+    spoil: float
+    break_even: float | None
+    break_even_with_costs: float | None
+
+
+class ActedOn(Share):
+    """How many of the runs with an alarm failed: what a policy's break-even is to be compared with."""
+
+    in_time: int = 0
+    """How many of these left enough turns to be rescued."""
+
+
+class InterventionRow(Fields, kw_only=True):
+    """One policy at one time to act (`alarm`, `never`, `always`, `random`): expectations, with intervals where there
+    are any."""
+
+    policy: str
+    when: str
+    interventions: float
+    spent: float
+    failures_avoided: float
+    successes_spoiled: float
+    net_avoided: float
+    cost_per_avoided_failure: float | None
+    net_saving: float | None
+    avoided_low: float | None
+    avoided_high: float | None
+    avoided_level: float | None
+    avoided_method: str | None
+    avoided_approximate: bool | None
+    spoiled_low: float | None
+    spoiled_high: float | None
+    spoiled_level: float | None
+    spoiled_method: str | None
+    spoiled_approximate: bool | None
+    net_low: float | None
+    net_high: float | None
+    net_level: float | None
+    net_method: str | None
+    net_approximate: bool | None
+    saving_low: float | None
+    saving_high: float | None
+    saving_level: float | None
+    saving_method: str | None
+    saving_approximate: bool | None
+    failures_left: float
+
+
+class CurvePoint(Fields, kw_only=True):
+    """A policy at one threshold for all runs; None is one that lies above or below every value."""
+
+    threshold: float | None
+    interventions: int
+    spent: float
+    failures_avoided: float
+    successes_spoiled: float
+    net_avoided: float
+    cost_per_avoided_failure: float | None
+    net_saving: float | None
+    random_failures_avoided: float
+    random_net_avoided: float
+
+
+class Interventions(Fields, kw_only=True):
+    """What policies would have done at the alarms of a detector; `reason` says why nothing could be replayed."""
+
+    detector: str
+    note: str | None
+    """Where these alarms are no better than the number of turns."""
+    notice_turns: int
+    failure_cost: float | None
+    runs: int
+    failures: int
+    reason: str | None
+    alarmed: ActedOn
+    policies: list[PolicyTerms]
+    table: list[InterventionRow]
+    curves: dict[str, list[CurvePoint]]
+
+
 class _Plan(NamedTuple):
     """For each run the chance that one steps in, that this meets a failure in time, and that it meets a success."""
 
@@ -94,7 +181,7 @@ def replay(
     *,
     notice_turns: int = 1,
     failure_cost: float | None = None,
-) -> dict[str, Any]:
+) -> Interventions:
     """Each policy at the alarms beside never, always and at random, and along all thresholds.
 
     `always` steps in at the first watched turn of every run. `random` steps in as often as the alarms do, at random
@@ -104,24 +191,26 @@ def replay(
     tried = [(run, verdict) for run, verdict in zip(detection.runs, detection.verdicts, strict=True) if verdict.tried]
     plans = _plans(tried, notice_turns) if tried else []
     points = _sweep(detection, notice_turns)
-    return {
-        "notice_turns": notice_turns,
-        "failure_cost": failure_cost,
-        "runs": len(tried),
-        "failures": sum(run.failed for run, _ in tried),
-        "reason": _why_nothing(detection, tried),
-        "alarmed": _alarmed(tried, notice_turns),
-        "policies": [
-            msgspec.structs.asdict(policy)
-            | {
-                "break_even": policy.break_even(),
-                "break_even_with_costs": None if failure_cost is None else policy.break_even(failure_cost),
-            }
+    return Interventions(
+        detector=detection.detector,
+        note=None,
+        notice_turns=notice_turns,
+        failure_cost=failure_cost,
+        runs=len(tried),
+        failures=sum(run.failed for run, _ in tried),
+        reason=_why_nothing(detection, tried),
+        alarmed=_alarmed(tried, notice_turns),
+        policies=[
+            PolicyTerms(
+                **msgspec.structs.asdict(policy),
+                break_even=policy.break_even(),
+                break_even_with_costs=None if failure_cost is None else policy.break_even(failure_cost),
+            )
             for policy in policies
         ],
-        "table": [_row(plan, policy, tried, failure_cost) for policy in policies for plan in plans],
-        "curves": {policy.name: [_point(point, policy, failure_cost) for point in points] for policy in policies},
-    }
+        table=[_row(plan, policy, tried, failure_cost) for policy in policies for plan in plans],
+        curves={policy.name: [_point(point, policy, failure_cost) for point in points] for policy in policies},
+    )
 
 
 def check_names(policies: Sequence[Policy]) -> None:
@@ -147,12 +236,11 @@ def _why_nothing(detection: Detection, tried: Sequence[Any]) -> str | None:
 # -- at the alarms ----------------------------------------------------------------------------------------------------
 
 
-def _alarmed(tried: Sequence[tuple[Watched, Verdict]], notice_turns: int) -> dict[str, Any]:
-    """How often the runs acted on failed: what a policy's break-even is to be compared with."""
+def _alarmed(tried: Sequence[tuple[Watched, Verdict]], notice_turns: int) -> ActedOn:
     acted = [(run, verdict) for run, verdict in tried if verdict.alarm is not None]
     failed = np.array([run.failed for run, _ in acted], dtype=bool)
     in_time = sum(_in_time(run, verdict.alarm, notice_turns) for run, verdict in acted)
-    return share(failed, [run.task for run, _ in acted]) | {"in_time": int(in_time)}
+    return ActedOn(**share(failed, [run.task for run, _ in acted]), in_time=int(in_time))
 
 
 def _plans(tried: Sequence[tuple[Watched, Verdict]], notice_turns: int) -> list[_Plan]:
@@ -180,8 +268,8 @@ def _by_chance(runs: Sequence[Watched], notice_turns: int) -> Array:
 
 def _row(
     plan: _Plan, policy: Policy, tried: Sequence[tuple[Watched, Verdict]], failure_cost: float | None
-) -> dict[str, Any]:
-    """One policy at one time to act. Never has no interval, since nothing of it is left to chance, and random none
+) -> InterventionRow:
+    """Never has no interval, since nothing of it is left to chance, and random none
     because it is an expectation already, there to be compared with."""
     of_avoided = of_spoiled = of_net = of_saving = None
     if plan.when in ("alarm", "always"):
@@ -192,22 +280,19 @@ def _row(
         if failure_cost is not None:
             of_run = failure_cost * (policy.rescue * plan.in_time - policy.spoil * plan.successes)
             of_saving = _times(mean_interval(of_run - policy.cost * plan.interventions, clusters=tasks), len(tried))
-    found = _money(
+    expected = _expected(
         float(plan.interventions.sum()), float(plan.in_time.sum()), float(plan.successes.sum()), policy, failure_cost
     )
     if plan.when in ("alarm", "always") and (of_net is None or of_net.low <= 0.0):
-        found["cost_per_avoided_failure"] = None  # what it would be divided by may be nothing
-    failures = sum(run.failed for run, _ in tried)
-    return {
-        "policy": policy.name,
-        "when": plan.when,
-        **found,
-        **{f"avoided_{name}": value for name, value in ends(of_avoided).items()},
-        **{f"spoiled_{name}": value for name, value in ends(of_spoiled).items()},
-        **{f"net_{name}": value for name, value in ends(of_net).items()},
-        **{f"saving_{name}": value for name, value in ends(of_saving).items()},
-        "failures_left": failures - found["net_avoided"],
-    }
+        expected["cost_per_avoided_failure"] = None  # what it would be divided by may be nothing
+    intervals = {"avoided": of_avoided, "spoiled": of_spoiled, "net": of_net, "saving": of_saving}
+    return InterventionRow(
+        policy=policy.name,
+        when=plan.when,
+        **expected,
+        **{f"{what}_{name}": end for what, one in intervals.items() for name, end in ends(one).items()},
+        failures_left=sum(run.failed for run, _ in tried) - expected["net_avoided"],
+    )
 
 
 def _times(of_share: Interval | None, factor: float) -> Interval | None:
@@ -225,7 +310,7 @@ def _net(plan: _Plan, policy: Policy, avoided: Interval | None, spoiled: Interva
     met, hit = float(plan.in_time.mean()), float(plan.successes.mean())
     rest = (1 - met) * (1 - hit)
     correlation = -math.sqrt(met * hit / rest) if rest > 0.0 else 0.0
-    more, less = policy.rescue * plan.in_time.sum(), policy.spoil * plan.successes.sum()
+    more, less = policy.rescue * float(plan.in_time.sum()), policy.spoil * float(plan.successes.sum())
 
     def distance(first: float, second: float) -> float:
         return math.sqrt(first**2 + second**2 - 2 * correlation * first * second)
@@ -239,7 +324,7 @@ def _net(plan: _Plan, policy: Policy, avoided: Interval | None, spoiled: Interva
     )
 
 
-def _money(
+def _expected(
     interventions: float, in_time: float, successes: float, policy: Policy, failure_cost: float | None
 ) -> dict[str, Any]:
     spent, avoided, spoiled = policy.cost * interventions, policy.rescue * in_time, policy.spoil * successes
@@ -310,11 +395,11 @@ def _thinned(values: Array) -> Array:
     return np.asarray(falling[kept])
 
 
-def _point(point: _Point, policy: Policy, failure_cost: float | None) -> dict[str, Any]:
+def _point(point: _Point, policy: Policy, failure_cost: float | None) -> CurvePoint:
     avoided, spoiled = policy.rescue * point.in_time_at_random, policy.spoil * point.successes_at_random
-    return {
-        "threshold": point.threshold,
-        **_money(point.interventions, point.in_time, point.successes, policy, failure_cost),
-        "random_failures_avoided": avoided,
-        "random_net_avoided": avoided - spoiled,
-    }
+    return CurvePoint(
+        threshold=point.threshold,
+        **_expected(point.interventions, point.in_time, point.successes, policy, failure_cost),
+        random_failures_avoided=avoided,
+        random_net_avoided=avoided - spoiled,
+    )

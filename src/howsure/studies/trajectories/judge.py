@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -18,66 +19,151 @@ from numpy.typing import NDArray
 from howsure.errors import InputError
 from howsure.measures import rank_failures, too_few
 from howsure.measures.ranking import LEAST_OF_A_CLASS
-from howsure.studies.pairs import check_choice
+from howsure.options import Opt, Options
 from howsure.studies.sureness import ends
+from howsure.studies.trajectories.alarm_stats import DetectorStats, against
 from howsure.studies.trajectories.breakdown import DETECTORS, TURN_COUNT, Detection, Watched, detect
-from howsure.studies.trajectories.catches import against
-from howsure.studies.trajectories.intervention import MOST_COST, Policy, check_names, replay
+from howsure.studies.trajectories.intervention import (
+    MOST_COST,
+    Interventions,
+    Policy,
+    check_names,
+    parse_policy,
+    replay,
+)
 from howsure.studies.trajectories.learned import CrossValidated, cross_validate
 from howsure.studies.trajectories.learned import Run as LearnedRun
 from howsure.studies.trajectories.scores import (
     DISTANCE,
     LEARNED,
     WHOSE,
-    Finals,
-    FinalScores,
     as_column,
     situation,
     turns_of,
     uncertainties,
 )
 from howsure.studies.trajectories.turns import Trajectory
+from howsure.types import Fields
 
 Key = tuple[str, str, str]
 """Domain, agent, and who the scores are of."""
 
+PolicyLike = str | Policy
 
-class Judging(msgspec.Struct, frozen=True):
-    """What is asked of the runs once they are scored."""
 
-    watch: str = "agent"
-    false_alarm_rate: float = 0.1
-    policies: tuple[Policy, ...] = ()
-    intervene_on: str = "cusum"
-    notice_turns: int = 1
-    failure_cost: float | None = None
+@dataclass(frozen=True, kw_only=True)
+class Judging(Options):
+    """What is asked of the runs once they are scored. It changes no sample, and is not in run.json."""
+
+    judge: Annotated[bool, Opt("Set scores and alarms against the rewards in the logs.", identity="no")] = True
+    watch: Annotated[str, Opt("Whose turns raise alarms: agent, user or overall.", choices=WHOSE, identity="no")] = (
+        "agent"
+    )
+    false_alarms: Annotated[
+        float,
+        Opt(
+            "Rate of false alarms that thresholds aim at: the share of successful runs with an alarm, on average over "
+            "draws of such runs. No guarantee for the runs at hand.",
+            check=lambda rate: None if 0.0 < rate < 1.0 else f"must lie between 0 and 1, not {rate}",
+            identity="no",
+        ),
+    ] = 0.1
+    policy: Annotated[
+        PolicyLike | Sequence[PolicyLike] | None,
+        Opt(
+            "What to do at an alarm, as name:cost:rescue[:spoil], such as confirm:1:0.3 or handover:10:0.9:0.05: the "
+            "chances to rescue a failing run and to spoil one that would have succeeded; may be repeated.",
+            identity="no",
+        ),
+    ] = None
+    detector: Annotated[
+        str,
+        Opt(
+            "The alarms that policies act on: threshold, cusum, level_change, or turn_count, the baseline to beat.",
+            choices=tuple(DETECTORS),
+            identity="no",
+        ),
+    ] = "cusum"
+    failure_cost: Annotated[
+        float | None,
+        Opt("What a failed run costs, in the unit of the policies' costs.", least=0, most=MOST_COST, identity="no"),
+    ] = None
+    notice: Annotated[
+        int, Opt("Turns that must be left after an alarm for a rescue to be possible.", least=0, identity="no")
+    ] = 1
     folds: int = 5
 
-    def check(self) -> None:
-        """Refuse before the work what would fail after it."""
-        check_choice("--watch", self.watch, tuple(WHOSE))
-        check_choice("--detector", self.intervene_on, tuple(DETECTORS))
-        if not 0.0 < self.false_alarm_rate < 1.0:
-            raise InputError(f"--false-alarms must lie between 0 and 1, not {self.false_alarm_rate}")
-        if self.notice_turns < 0:
-            raise InputError(f"--notice must be 0 or more turns, not {self.notice_turns}")
-        if self.failure_cost is not None and not 0 <= self.failure_cost <= MOST_COST:
-            raise InputError(f"--failure-cost must be 0 or more and at most {MOST_COST:g}, not {self.failure_cost}")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_names(self.policies)
         if self.folds < 2:
             raise InputError(f"folds must be 2 or more, not {self.folds}")
-        check_names(self.policies)
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        given = [self.policy] if isinstance(self.policy, PolicyLike) else self.policy or ()
+        return tuple(one if isinstance(one, Policy) else parse_policy(one) for one in given)
 
 
-USUAL = Judging()
+class Area(Fields, kw_only=True):
+    """An area under a curve, with its interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float | None
+    method: str | None
+    approximate: bool | None
 
 
-def judge(
-    trajectories: Sequence[Trajectory], scores: FinalScores, judging: Judging, *, seed: int
-) -> list[dict[str, Any]]:
+class ScoreRow(Fields, kw_only=True):
+    """One score against failure; `reason` says why it was not judged, `note` why its AUROC has no interval."""
+
+    whose: str
+    score: str
+    runs: int
+    failures: int
+    auroc: Area | None
+    auprc: Area | None
+    auarc: Area | None
+    reason: str | None
+    note: str | None
+    missing: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
+    """Of learned weights: why runs have no score."""
+
+
+class Breakdown(Fields, kw_only=True):
+    """When alarms were raised, and what they were worth."""
+
+    watched: str
+    false_alarm_rate: float
+    marks_before_watch: dict[str, int]
+    """Marks that no watched turn comes before or at, and that no alarm can be compared with, by kind."""
+    detectors: dict[str, DetectorStats]
+    alarms: dict[str, list[list[int]]]
+    """Every alarm: the place of its run among all that were read, and the turn at which it was raised."""
+
+
+class Group(Fields, kw_only=True):
+    """Runs of one domain, one agent and one source of scores; `reason` says why they were not judged."""
+
+    name: str
+    scored_by: str | None
+    runs: int
+    judged: int
+    failures: int
+    tasks: int
+    reward_missing: dict[str, int]
+    reason: str | None
+    scores: list[ScoreRow]
+    breakdown: Breakdown | None
+    interventions: Interventions | None
+
+
+def judge(trajectories: Sequence[Trajectory], judging: Judging, *, seed: int) -> list[Group]:
     """Every group of comparable runs, largest first."""
-    found = grouped([key_of(trajectory) for trajectory in trajectories])
-    groups = [(key, {place: trajectories[place] for place in places}) for key, places in found]
-    return [_judged(key, runs, scores, judging, seed) for key, runs in groups]
+    groups = grouped([key_of(trajectory) for trajectory in trajectories])
+    return [_judged(key, {place: trajectories[place] for place in places}, judging, seed) for key, places in groups]
 
 
 def grouped(keys: Sequence[Key]) -> list[tuple[Key, list[int]]]:
@@ -110,54 +196,42 @@ def task_of(trajectory: Trajectory) -> str:
     return f"{of}/{trajectory.task_id}"
 
 
-def _judged(
-    key: Key, runs: Mapping[int, Trajectory], scores: FinalScores, judging: Judging, seed: int
-) -> dict[str, Any]:
+def _judged(key: Key, runs: Mapping[int, Trajectory], judging: Judging, seed: int) -> Group:
     """One group; `runs` by their place among all that were read."""
-    rewarded = [run for run in runs.values() if run.failed is not None]
-    head = _head(key, list(runs.values()), rewarded)
-    reason = _why_not(head)
-    if reason is not None:
-        return head | {"reason": reason, "scores": [], "breakdown": None, "interventions": None}
-    watched = [watch(run, judging.watch) for run in rewarded]
-    detections = {name: _detect(watched, name, judging, seed) for name in DETECTORS}
-    detectors = {name: _detector_row(found, detections[TURN_COUNT]) for name, found in detections.items()}
-    places = [place for place, run in runs.items() if run.failed is not None]
-    return head | {
-        "reason": None,
-        "scores": score_table(rewarded, [scores[place] for place in places], judging, seed),
-        "breakdown": {
-            "watched": judging.watch,
-            "false_alarm_rate": judging.false_alarm_rate,
-            "marks_before_watch": _marks_before_watch(rewarded, judging.watch),
-            "detectors": detectors,
-            "alarms": {name: _alarms(found, places, rewarded, judging.watch) for name, found in detections.items()},
-        },
-        "interventions": _interventions(detections, detectors, judging) if judging.policies else None,
-    }
-
-
-def _head(key: Key, runs: Sequence[Trajectory], rewarded: Sequence[Trajectory]) -> dict[str, Any]:
     domain, agent, scored_by = key
-    return {
-        "name": ", ".join(part for part in (domain, agent) if part),
-        "scored_by": scored_by or None,
-        "runs": len(runs),
-        "judged": len(rewarded),
-        "failures": sum(bool(run.failed) for run in rewarded),
-        "tasks": len({task_of(run) for run in rewarded}),
-        "reward_missing": dict(sorted(Counter(run.reward_missing or "" for run in runs if run.failed is None).items())),
-    }
+    rewarded = {place: run for place, run in runs.items() if run.failed is not None}
+    missing = Counter(run.reward_missing or "" for run in runs.values() if run.failed is None)
+    group = Group(
+        name=", ".join(part for part in (domain, agent) if part),
+        scored_by=scored_by or None,
+        runs=len(runs),
+        judged=len(rewarded),
+        failures=sum(bool(run.failed) for run in rewarded.values()),
+        tasks=len({task_of(run) for run in rewarded.values()}),
+        reward_missing=dict(sorted(missing.items())),
+        reason=None,
+        scores=[],
+        breakdown=None,
+        interventions=None,
+    )
+    group.reason = _why_not(group)
+    if group.reason is None:
+        watched = [watch(run, judging.watch) for run in rewarded.values()]
+        detections = {name: _detect(watched, name, judging, seed) for name in DETECTORS}
+        group.scores = score_table(list(rewarded.values()), judging, seed)
+        group.breakdown = _breakdown(detections, rewarded, judging)
+        group.interventions = _interventions(detections, group.breakdown, judging) if judging.policies else None
+    return group
 
 
-def _why_not(head: dict[str, Any]) -> str | None:
-    if head["scored_by"] is None:
+def _why_not(group: Group) -> str | None:
+    if group.scored_by is None:
         return "no turn has a score"
-    if not head["judged"]:
+    if not group.judged:
         return "no run has a reward"
-    if head["failures"] in (0, head["judged"]):
-        ended = "failed" if head["failures"] else "succeeded"
-        runs = f"all {head['judged']} runs" if head["judged"] > 1 else "the only run"
+    if group.failures in (0, group.judged):
+        ended = "failed" if group.failures else "succeeded"
+        runs = f"all {group.judged} runs" if group.judged > 1 else "the only run"
         return f"{runs} {ended}, so that nothing can be told apart"
     return None
 
@@ -165,28 +239,24 @@ def _why_not(head: dict[str, Any]) -> str | None:
 # -- scores against failure ----------------------------------------------------------------------------------------
 
 
-def score_table(
-    runs: Sequence[Trajectory], finals: Sequence[Finals], judging: Judging, seed: int
-) -> list[dict[str, Any]]:
+def score_table(runs: Sequence[Trajectory], judging: Judging, seed: int) -> list[ScoreRow]:
     """Each score of agent, user and both against failure, and the number of turns as what they have to beat."""
     lengths = [float(len(run.turns)) if run.turns else None for run in runs]
     rows = [_score_row("run", TURN_COUNT, lengths, runs)]
     for whose in WHOSE:
-        found = [scores[whose] for scores in finals]
-        for name in dict.fromkeys(name for scores in found for name in scores):
-            values = [scores[name].value if name in scores else None for scores in found]
+        finals = [run.finals[whose] for run in runs]
+        for name in dict.fromkeys(name for scores in finals for name in scores):
+            values = [scores[name].value if name in scores else None for scores in finals]
             rows.append(_score_row(whose, name, values, runs))
-        if any(DISTANCE in scores for scores in found):
+        if any(DISTANCE in scores for scores in finals):
             learned = _learned(runs, whose, judging, seed)
             row = _score_row(whose, LEARNED, learned.scores, runs)
             reasons = Counter(reason for reason in learned.reasons if reason is not None)
-            rows.append(row | {"missing": dict(sorted(reasons.items()))} | _why_none(row, reasons))
+            row.missing = dict(sorted(reasons.items()))
+            if not row.runs and reasons:  # nothing was learned: the reason that kept most runs from a score
+                row.reason = reasons.most_common(1)[0][0]
+            rows.append(row)
     return rows
-
-
-def _why_none(row: dict[str, Any], reasons: Counter[str]) -> dict[str, str]:
-    """Where nothing was learned, the reason that kept most runs from a score."""
-    return {"reason": reasons.most_common(1)[0][0]} if not row["runs"] and reasons else {}
 
 
 def _learned(runs: Sequence[Trajectory], whose: str, judging: Judging, seed: int) -> CrossValidated:
@@ -199,26 +269,33 @@ def _learned(runs: Sequence[Trajectory], whose: str, judging: Judging, seed: int
     return cross_validate(pieces, folds=judging.folds, seed=seed)
 
 
-def _score_row(whose: str, name: str, values: Sequence[float | None], runs: Sequence[Trajectory]) -> dict[str, Any]:
-    """One score; `reason` says why it was not judged, `note` why its AUROC has no interval."""
+def _score_row(whose: str, name: str, values: Sequence[float | None], runs: Sequence[Trajectory]) -> ScoreRow:
     column = as_column(values)
     known = ~np.isnan(column)
     failed = np.array([bool(run.failed) for run in runs])[known]
-    row: dict[str, Any] = {"whose": whose, "score": name, "runs": int(known.sum()), "failures": int(failed.sum())}
-    if not 0 < failed.sum() < len(failed):
-        return row | {"auroc": None, "auprc": None, "auarc": None, "reason": _one_outcome(len(failed)), "note": None}
-    tasks = np.array([task_of(run) for run in runs])[known]
-    ranked = rank_failures(column[known], failed, clusters=tasks)
-    areas = {
-        name: {"value": area.value, **ends(area.interval)}
-        for name, area in (("auroc", ranked.auroc), ("auprc", ranked.auprc), ("auarc", ranked.auarc))
-    }
-    note = _why_no_interval(tasks, failed) if ranked.auroc.interval is None else None
-    return row | areas | {"reason": None, "note": note}
-
-
-def _one_outcome(runs: int) -> str:
-    return "no run has this score" if not runs else "the runs that have this score all ended alike"
+    row = ScoreRow(
+        whose=whose,
+        score=name,
+        runs=len(failed),
+        failures=int(failed.sum()),
+        auroc=None,
+        auprc=None,
+        auarc=None,
+        reason=None,
+        note=None,
+    )
+    if not row.runs:
+        row.reason = "no run has this score"
+    elif row.failures in (0, row.runs):
+        row.reason = "the runs that have this score all ended alike"
+    else:
+        tasks = np.array([task_of(run) for run in runs])[known]
+        ranked = rank_failures(column[known], failed, clusters=tasks)
+        row.auroc, row.auprc, row.auarc = (
+            Area(value=area.value, **ends(area.interval)) for area in (ranked.auroc, ranked.auprc, ranked.auarc)
+        )
+        row.note = _why_no_interval(tasks, failed) if ranked.auroc.interval is None else None
+    return row
 
 
 def _why_no_interval(tasks: NDArray[np.str_], failed: NDArray[np.bool_]) -> str | None:
@@ -235,27 +312,22 @@ def _why_no_interval(tasks: NDArray[np.str_], failed: NDArray[np.bool_]) -> str 
 
 
 def _detect(watched: Sequence[Watched], detector: str, judging: Judging, seed: int) -> Detection:
-    return detect(watched, detector=detector, false_alarm_rate=judging.false_alarm_rate, folds=judging.folds, seed=seed)
+    return detect(watched, detector=detector, false_alarm_rate=judging.false_alarms, folds=judging.folds, seed=seed)
 
 
-def _detector_row(detection: Detection, baseline: Detection) -> dict[str, Any]:
-    """What a detector was worth, and beside the number of turns; `note` where it does not clearly beat that."""
-    found = detection.summary()
-    if detection.detector == TURN_COUNT:
-        return found | {"against_turn_count": None}
-    beside = against(detection, baseline)
-    return found | {"against_turn_count": beside | {"note": _why_not_better(detection.detector, beside)}}
-
-
-def _why_not_better(detector: str, beside: dict[str, Any]) -> str | None:
-    name, turns = detector.replace("_", " "), "an alarm at a fixed number of turns"
-    if beside["clearly_better"] or not beside["of"]:
-        return None
-    if beside["low"] is None:
-        return f"nobody can say whether {name} beats {turns}: too few tasks"
-    if beside["high"] < 0.0:
-        return f"{turns} clearly beats {name}"
-    return f"{name} does not clearly beat {turns if beside['low'] <= 0.0 else 'chance'}"
+def _breakdown(detections: Mapping[str, Detection], runs: Mapping[int, Trajectory], judging: Judging) -> Breakdown:
+    """What each detector was worth, also beside the number of turns."""
+    detectors = {name: detection.summary() for name, detection in detections.items()}
+    for name, stats in detectors.items():
+        if name != TURN_COUNT:
+            stats.against_turn_count = against(detections[name], detections[TURN_COUNT])
+    return Breakdown(
+        watched=judging.watch,
+        false_alarm_rate=judging.false_alarms,
+        marks_before_watch=_marks_before_watch(list(runs.values()), judging.watch),
+        detectors=detectors,
+        alarms={name: _alarms(detection, runs, judging.watch) for name, detection in detections.items()},
+    )
 
 
 def watch(run: Trajectory, whose: str) -> Watched:
@@ -276,26 +348,24 @@ def watch(run: Trajectory, whose: str) -> Watched:
     )
 
 
-def _alarms(detection: Detection, places: Sequence[int], runs: Sequence[Trajectory], whose: str) -> list[list[int]]:
-    """Every alarm: the place of its run among all that were read, and the turn at which it rang."""
-    found = zip(places, runs, detection.verdicts, strict=True)
-    return [[place, turns_of(run, whose)[v.alarm].number] for place, run, v in found if v.alarm is not None]
+def _alarms(detection: Detection, runs: Mapping[int, Trajectory], whose: str) -> list[list[int]]:
+    rows = zip(runs.items(), detection.verdicts, strict=True)
+    return [[place, turns_of(run, whose)[v.alarm].number] for (place, run), v in rows if v.alarm is not None]
 
 
 def _marks_before_watch(runs: Sequence[Trajectory], whose: str) -> dict[str, int]:
-    """Marks that no watched turn comes before or at, and that no alarm can be compared with, by kind."""
     first = [min((turn.number for turn in turns_of(run, whose)), default=len(run.turns) + 1) for run in runs]
     early = [mark.kind for run, number in zip(runs, first, strict=True) for mark in run.marks if mark.turn < number]
     return dict(sorted(Counter(early).items()))
 
 
-def _interventions(
-    detections: Mapping[str, Detection], detectors: Mapping[str, dict[str, Any]], judging: Judging
-) -> dict[str, Any]:
-    """`note` says where the alarms that are acted on are no better than the number of turns."""
-    chosen = judging.intervene_on
-    found = replay(
-        detections[chosen], judging.policies, notice_turns=judging.notice_turns, failure_cost=judging.failure_cost
+def _interventions(detections: Mapping[str, Detection], breakdown: Breakdown, judging: Judging) -> Interventions:
+    replayed = replay(
+        detections[judging.detector],
+        judging.policies,
+        notice_turns=judging.notice,
+        failure_cost=judging.failure_cost,
     )
-    beside = detectors[chosen]["against_turn_count"]
-    return {"detector": chosen, "note": None if beside is None else beside["note"], **found}
+    beside = breakdown.detectors[judging.detector].against_turn_count
+    replayed.note = None if beside is None else beside.note
+    return replayed

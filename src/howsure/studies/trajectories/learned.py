@@ -26,12 +26,28 @@ from howsure.measures import (
     state_features,
     turn_weights,
 )
-from howsure.studies.trajectories.folds import task_folds
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 NO_OTHER_TASK = "there is only one task, so that no weights can be learned on others"
 NO_EVIDENCE = "no turn has both an uncertainty and a way to know its state"
+
+
+def task_folds(tasks: Sequence[str], folds: int) -> list[tuple[Places, Places]]:
+    """(fitted on, held out) by place, all runs of a task on one side; none for fewer than two tasks.
+
+    Each run is held out once. The split is decided by the tasks alone (scikit-learn's GroupKFold), not by chance.
+
+    >>> [(fit.tolist(), out.tolist()) for fit, out in task_folds(["a", "b", "a"], 5)]
+    [([1], [0, 2]), ([0, 2], [1])]
+    """
+    splits = min(folds, len(set(tasks)))
+    if splits < 2:
+        return []
+    from sklearn.model_selection import GroupKFold
+
+    return list(GroupKFold(n_splits=splits).split(np.zeros(len(tasks)), groups=np.asarray(tasks)))
 
 
 class Run(NamedTuple):
@@ -72,16 +88,16 @@ def cross_validate(runs: Sequence[Run], *, folds: int = 5, penalty: float = 1.0,
     scores: list[float | None] = [None] * len(runs)
     running: list[Array | None] = [None] * len(runs)
     reasons: list[str | None] = [NO_OTHER_TASK] * len(runs)
-    found = []
+    fitted = []
     for number, (fit, held_out) in enumerate(task_folds([run.task for run in runs], folds)):
         fold = _learn([runs[i] for i in fit], held_out, penalty, seed + number)
-        found.append(fold)
+        fitted.append(fold)
         for i in held_out:
             scores[i], running[i], reasons[i] = _score(runs[i], fold)
-    return CrossValidated(tuple(scores), tuple(running), tuple(reasons), tuple(found))
+    return CrossValidated(tuple(scores), tuple(running), tuple(reasons), tuple(fitted))
 
 
-def _learn(training: Sequence[Run], held_out: NDArray[np.intp], penalty: float, seed: int) -> Fold:
+def _learn(training: Sequence[Run], held_out: Places, penalty: float, seed: int) -> Fold:
     places = tuple(int(i) for i in held_out)
     known = [run for run in training if _is_known(run)]
     try:

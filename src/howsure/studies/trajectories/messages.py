@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from howsure.studies.trajectories.lenient import Loss, mended
+from howsure.studies.trajectories.partial_json import Loss, mended
 from howsure.studies.trajectories.turns import (
     ACTORS,
     GREETING,

@@ -18,6 +18,7 @@ from howsure.studies.trajectories.turns import (
     SCRIPTED,
     Draft,
     Problem,
+    ReadAgain,
     Trajectory,
     reason_without_logprobs,
     settle,
@@ -42,7 +43,7 @@ def needs_proxy(trajectory: Trajectory) -> bool:
 
 def left_alone(trajectories: Sequence[Trajectory], name: str) -> list[str]:
     """What to say where the model does not read all conversations, though it was asked for."""
-    scored = sum(any(turn.scored_by for turn in one.turns) for one in trajectories)
+    scored = sum(any(turn.scored_by == "log" for turn in one.turns) for one in trajectories)
     if not scored:
         return []
     which = "the only run has" if len(trajectories) == 1 else f"{scored:,} of {len(trajectories):,} runs have"
@@ -105,7 +106,7 @@ def score_with(
         if isinstance(found, Failure):
             leave_unread(trajectory, found)
         else:
-            trajectory.read_again = {"model": model.name, **({} if isinstance(cost, Failure) else cost._asdict())}
+            trajectory.read_again = ReadAgain(model=model.name, **({} if isinstance(cost, Failure) else cost._asdict()))
             _scored(trajectory, conversation, found, model.name, with_tokens)
 
 

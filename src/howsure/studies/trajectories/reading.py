@@ -1,7 +1,7 @@
 """Reading logs: one after the other, over the cores of this machine, or wherever an engine has workers.
 
-A file is read once, by whoever does it, and becomes figures, words (`shelf.py`) and the digest of its bytes. One bad
-file never stops the others: it becomes a sentence, and so does one that ends every process that reads it.
+A file is read once, by whoever does it, and becomes figures, words (`text_spool.py`) and the digest of its bytes. One
+bad file never stops the others: it becomes a sentence, and so does one that ends every process that reads it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from howsure.runs.engine import Engine, Job, LocalEngine
 from howsure.runs.processes import ProcessEngine, alone, usable_cores
 from howsure.studies.trajectories.chats import read_chats
 from howsure.studies.trajectories.messages import about_file
-from howsure.studies.trajectories.shelf import shorten, words_of
 from howsure.studies.trajectories.sources import CHATS, INSPECT, Place, Source, shown_name, size_of
 from howsure.studies.trajectories.tau2 import NO_SIMULATIONS, read_about, read_tau2
+from howsure.studies.trajectories.text_spool import shorten, words_of
 from howsure.studies.trajectories.turns import Loaded
 
 SPREAD_FROM_BYTES = 64_000_000

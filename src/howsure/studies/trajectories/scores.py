@@ -7,13 +7,15 @@ weights are made where there are rewards to learn from (`learned.py`), and are j
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from howsure.measures import PROPAGATIONS, Final, final_value, running_weighted
-from howsure.studies.trajectories.turns import Trajectory, Turn
+
+if TYPE_CHECKING:
+    from howsure.studies.trajectories.turns import Trajectory, Turn
 
 Array = NDArray[np.float64]
 
@@ -57,43 +59,30 @@ def propagate(trajectory: Trajectory, whose: str) -> dict[str, Propagated]:
     """Every score that needs nothing but the trajectory itself."""
     turns = turns_of(trajectory, whose)
     u = uncertainties(turns)
-    found = {name: _propagated(running(u), u) for name, running in PROPAGATIONS.items()}
+    scores = {name: _propagated(running(u), u) for name, running in PROPAGATIONS.items()}
     if any(turn.drift is not None or turn.gap is not None for turn in trajectory.turns):
         weights = situation(turns).sum(axis=1)
-        found[DISTANCE] = _propagated(running_weighted(u, weights), u, weights)
-    return found
+        scores[DISTANCE] = _propagated(running_weighted(u, weights), u, weights)
+    return scores
 
 
 Finals = dict[str, dict[str, Final]]
 """What the scores of one trajectory came to: by whose they are, and by name."""
 
 
-class FinalScores:
-    """What the scores of each trajectory came to, by its place; worked out when first asked for, and then kept, since
-    the judgement, the document and the tables all want them."""
-
-    def __init__(self, trajectories: Sequence[Trajectory]) -> None:
-        self._trajectories = trajectories
-        self._found: dict[int, Finals] = {}
-
-    def __getitem__(self, place: int) -> Finals:
-        if place not in self._found:
-            one = self._trajectories[place]
-            self._found[place] = {
-                whose: {name: Final(found.value, found.turns) for name, found in propagate(one, whose).items()}
-                for whose in WHOSE
-            }
-        return self._found[place]
+def finals_of(trajectory: Trajectory) -> Finals:
+    return {
+        whose: {name: Final(one.value, one.turns) for name, one in propagate(trajectory, whose).items()}
+        for whose in WHOSE
+    }
 
 
-def propagation_row(finals: Finals, trajectory: Trajectory | None = None) -> dict[str, Any]:
-    """All scores of a trajectory as data; with the running values where it is given itself."""
-    rows = {whose: {name: _row(found) for name, found in scores.items()} for whose, scores in finals.items()}
-    if trajectory is None:
-        return rows
-    for whose in WHOSE:
-        for name, found in propagate(trajectory, whose).items():
-            rows[whose][name]["running"] = [v if _is_number(v) else None for v in found.running.tolist()]
+def propagation_row(trajectory: Trajectory, *, verbose: bool = False) -> dict[str, Any]:
+    """All scores of a trajectory as data; `verbose` adds the running values."""
+    rows = {whose: {name: _row(final) for name, final in scores.items()} for whose, scores in trajectory.finals.items()}
+    for whose in WHOSE if verbose else ():
+        for name, score in propagate(trajectory, whose).items():
+            rows[whose][name]["running"] = [v if _is_number(v) else None for v in score.running.tolist()]
     return rows
 
 
@@ -102,10 +91,10 @@ def _propagated(running: Array, u: Array, weights: Array | None = None) -> Propa
     return Propagated(running, final.value, final.turns)
 
 
-def _row(found: Final) -> dict[str, Any]:
+def _row(final: Final) -> dict[str, Any]:
     """JSON has no infinity, so that an infinite score is said to be one."""
-    row = {"value": found.value if _is_number(found.value) else None, "turns": found.turns}
-    return row | ({"infinite": True} if found.value == np.inf else {})
+    row = {"value": final.value if _is_number(final.value) else None, "turns": final.turns}
+    return row | ({"infinite": True} if final.value == np.inf else {})
 
 
 def _is_number(value: float | None) -> bool:

@@ -9,39 +9,78 @@ from typing import Any
 import numpy as np
 
 from howsure.measures import mean_interval, too_few
-from howsure.studies.summary import Figure, summary
-from howsure.studies.trajectories.document import coverage, infinite, left_out, scores_of, statistics
-from howsure.studies.trajectories.judge import Judging, judge, task_of
-from howsure.studies.trajectories.scores import ADAPTED, FinalScores
+from howsure.studies.summary import Figure, Summary
+from howsure.studies.trajectories.document import coverage, finite, infinite, left_out, scores_of
+from howsure.studies.trajectories.judge import Group, Judging, judge, task_of
+from howsure.studies.trajectories.scores import ADAPTED
 from howsure.studies.trajectories.turns import IMPOSSIBLE, Problem, Trajectory
+from howsure.types import Fields
 
 MEANINGS = {"agent": "agent reasoning uncertainty", "user": "user confusion"}
 SHOWN_PROBLEMS = 1000
 """Sentences that a summary holds; the rest are counted."""
 
 
+class Statistics(Fields, kw_only=True):
+    """Mean and population standard deviation of the finite U_i, least and most of all; None where there is none.
+
+    The most is None where it is infinite, which `infinite_turns` tells.
+    """
+
+    turns: int
+    infinite_turns: int
+    mean: float | None
+    std: float | None
+    min: float | None
+    max: float | None
+
+
+class TrajectoriesSummary(Summary, kw_only=True):
+    """How sure agent and user were, and every group judged, if that is wanted."""
+
+    simulations: int
+    statistics: dict[str, Statistics]
+    """Of agent and user."""
+    messages: dict[str, int]
+    """Turns of either, and what is no turn, by its role."""
+    groups: list[Group]
+    problems: list[str]
+    problem_counts: dict[str, int]
+
+
 def summarise(
     trajectories: Sequence[Trajectory],
     problems: Sequence[Problem],
     notes: Sequence[str],
-    judging: Judging | None,
-    scores: FinalScores,
+    judging: Judging,
     *,
     seed: int,
-) -> dict[str, Any]:
+) -> TrajectoriesSummary:
     """Means of agent and user with intervals clustered by task, and every group judged, if that is wanted."""
-    headline = [_mean(trajectories, actor, name) for actor, name in MEANINGS.items()]
-    return summary(
-        "trajectories",
-        coverage(trajectories),
-        headline,
-        [*_notes(trajectories, problems), *notes],
+    return TrajectoriesSummary(
+        study="trajectories",
+        coverage=coverage(trajectories),
+        headline=[_mean(trajectories, actor, name) for actor, name in MEANINGS.items()],
+        notes=[*_notes(trajectories, problems), *notes],
         simulations=len(trajectories),
-        statistics={actor: statistics(_scores(trajectories, actor)) for actor in MEANINGS},
+        statistics={actor: _statistics(_scores(trajectories, actor)) for actor in MEANINGS},
         messages=_messages(trajectories),
-        groups=[] if judging is None else judge(trajectories, scores, judging, seed=seed),
+        groups=judge(trajectories, judging, seed=seed) if judging.judge else [],
         problems=[problem.sentence for problem in problems[:SHOWN_PROBLEMS]],
         problem_counts=_counts(problems),
+    )
+
+
+def _statistics(values: Sequence[float]) -> Statistics:
+    column = np.array(values, dtype=np.float64)
+    known = column[np.isfinite(column)]
+    return Statistics(
+        turns=len(values),
+        infinite_turns=infinite(values),
+        mean=float(known.mean()) if len(known) else None,
+        std=float(known.std()) if len(known) else None,
+        min=finite(min(values, default=None)),
+        max=finite(max(values, default=None)),
     )
 
 
@@ -90,7 +129,6 @@ def _proxies(trajectories: Sequence[Trajectory], actor: Any) -> str | None:
 
 
 def _messages(trajectories: Sequence[Trajectory]) -> dict[str, int]:
-    """Every message accounted for: turns of either, and what is no turn, by its role."""
     counts: Counter[str] = Counter()
     for one in trajectories:
         counts.update(f"{turn.actor}_turns" for turn in one.turns)
@@ -120,7 +158,7 @@ def _about_scores(trajectories: Sequence[Trajectory]) -> Iterator[str]:
         )
     if any(turn.drift is not None or turn.gap is not None for one in trajectories for turn in one.turns):
         yield ADAPTED
-    long = sum(one.read_again is not None and one.read_again.get("windows", 1) > 1 for one in trajectories)
+    long = sum(one.read_again is not None and (one.read_again.windows or 1) > 1 for one in trajectories)
     if long:
         are, were = ("is", "was") if long == 1 else ("are", "were")
         yield (

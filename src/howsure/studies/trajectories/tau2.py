@@ -13,7 +13,6 @@ from typing import Any, Generic
 
 import msgspec
 
-from howsure.studies.trajectories.lenient import Loss, Path, decode_leniently, place_of
 from howsure.studies.trajectories.messages import (
     FORMAT_ERROR,
     TOOL_ERROR,
@@ -38,6 +37,7 @@ from howsure.studies.trajectories.messages import (
     text_of,
     values_of,
 )
+from howsure.studies.trajectories.partial_json import Loss, Path, decode_partial, place_of
 from howsure.studies.trajectories.turns import (
     ACTORS,
     SCRIPTED,
@@ -192,9 +192,9 @@ def _typed(data: bytes, token: Any) -> tuple[File[Any] | None, list[Loss]]:
     if data[:LEADING_BYTES].lstrip()[:1] == b"[":
         with contextlib.suppress(msgspec.ValidationError):
             return File(simulations=msgspec.json.decode(data, type=list[Simulation[token]])), []
-        listed, losses = decode_leniently(b'{"simulations":' + data + b"}", Listed[token])
+        listed, losses = decode_partial(b'{"simulations":' + data + b"}", Listed[token])
         return (None if listed is None else File(simulations=listed.simulations)), losses
-    return decode_leniently(data, File[token])
+    return decode_partial(data, File[token])
 
 
 # -- simulations ---------------------------------------------------------------------------------------------------
@@ -358,6 +358,6 @@ def _reviewed(
 def _review(raw: msgspec.Raw) -> Review:
     """What a reviewer found, as far as it can be read. It is no part of the figures, so the rest is passed over."""
     try:
-        return decode_leniently(raw, Review)[0] or Review()
+        return decode_partial(raw, Review)[0] or Review()
     except UnicodeDecodeError:
         return Review()

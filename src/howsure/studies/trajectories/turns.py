@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -18,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from howsure.errors import EvidenceError
 from howsure.measures import TurnStatistics, turn_statistics_ragged
 from howsure.measures.logprobs import check_logprobs
+from howsure.studies.trajectories.scores import Finals, finals_of
+from howsure.types import Fields
 
 Array = NDArray[np.float64]
 Actor = Literal["agent", "user"]
@@ -45,20 +48,28 @@ GIVEN = "given"
 """No model wrote it: it came with the task."""
 
 
-class Said(msgspec.Struct, frozen=True):
-    """One message, of whoever it was, as text; `turn` is its number where it is a turn."""
+class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message, of whoever it was, as text."""
 
     role: str
     text: str
     turn: int | None = None
+    """Its number, where it is a turn."""
+    characters: int | None = None
+    """How many it had, where it was cut."""
 
 
-class Turn(msgspec.Struct):
-    """One message of the agent or the user, and how sure its writer was.
+class TokenRow(Fields, gc=False):
+    """One token of a turn, under the names that `calculate_token_level_uncertainties` gives them."""
 
-    `statistics` is None where nothing is known, and `reason` then says why, in one word to be counted by.
-    `drift` and `gap` are the distances of `distances.py`, None where they were not asked for or cannot be had.
-    """
+    token: str
+    probability: float
+    neg_log_likelihood: float | None
+    """In nats; None where the probability is zero."""
+
+
+class Turn(Fields, kw_only=True):
+    """One message of the agent or the user, and how sure its writer was."""
 
     number: int
     actor: Actor
@@ -70,11 +81,13 @@ class Turn(msgspec.Struct):
     control: tuple[str, ...] = ()
     statistics: TurnStatistics | None = None
     reason: str | None = None
+    """Why it has no statistics, in one word to be counted by."""
     detail: str | None = None
     scored_by: str | None = None
     """`log`, or the name of the model that read the conversation again."""
-    tokens: list[dict[str, Any]] | None = None
+    tokens: list[TokenRow] | None = None
     drift: float | None = None
+    """Inquiry drift D_a and inference gap D_o (`distances.py`), where they were asked for and are known."""
     gap: float | None = None
 
     @property
@@ -99,11 +112,18 @@ class Mark(msgspec.Struct, frozen=True):
     severity: str | None = None
 
 
-class Trajectory(msgspec.Struct):
-    """One simulation: who said what, how sure they were, and how it ended.
+class ReadAgain(Fields, kw_only=True):
+    """How a model read a conversation for want of scores: `ConversationCost` has the fields."""
 
-    `reward` is None where the log has none, or where the run was never fit to be judged; `reward_missing` says which.
-    """
+    model: str
+    tokens: int | None = None
+    tokens_run: int | None = None
+    windows: int | None = None
+    rendering: str | None = None
+
+
+class Trajectory(Fields, kw_only=True, dict=True):
+    """One simulation: who said what, how sure they were, and how it ended. What a sample of the study holds."""
 
     source: str
     index: int
@@ -116,16 +136,16 @@ class Trajectory(msgspec.Struct):
     agent: str | None = None
     reward: float | None = None
     reward_missing: str | None = None
+    """Why there is none: the log has none, or the run was never fit to be judged."""
     termination: str | None = None
-    turns: list[Turn] = []
-    said: list[Said] = []
+    turns: list[Turn] = msgspec.field(default_factory=list)
+    said: list[Said] = msgspec.field(default_factory=list)
     marks: tuple[Mark, ...] = ()
-    skipped: dict[str, int] = {}
+    skipped: dict[str, int] = msgspec.field(default_factory=dict)
     """Messages that are no turns, by role."""
     opening: str | None = None
     """What the conversation is about, in the words of whoever brought it."""
-    read_again: dict[str, Any] | None = None
-    """The model that read this conversation for want of scores, its tokens, those run for it, and the windows."""
+    read_again: ReadAgain | None = None
     unsupported: str | None = None
     """Why there are no turns where there should be some."""
 
@@ -136,6 +156,17 @@ class Trajectory(msgspec.Struct):
     @property
     def message_count(self) -> int:
         return len(self.turns) + sum(self.skipped.values())
+
+    @cached_property
+    def finals(self) -> Finals:
+        """What its scores come to. Summary, document and tables all want them, and they are worked out once."""
+        return finals_of(self)
+
+
+class Evidence(Fields):
+    """What was said, for whoever looks at the conversation."""
+
+    said: list[Said]
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -250,11 +281,9 @@ def _measure(draft: Draft, row: tuple[Any, ...], source: str) -> list[Problem]:
     return [Problem(source, "endless_turn", f"{sentence}; it is measured, but look at what wrote it")]
 
 
-def token_rows(tokens: Sequence[str], logprobs: ArrayLike) -> list[dict[str, Any]]:
-    """Token by token, under the names that `calculate_token_level_uncertainties` gives them."""
+def token_rows(tokens: Sequence[str], logprobs: ArrayLike) -> list[TokenRow]:
     values = check_logprobs(logprobs)
     rows = zip(tokens, values.tolist(), np.exp(values).tolist(), strict=True)
     return [
-        {"token": token, "probability": probability, "neg_log_likelihood": None if value == -np.inf else 0.0 - value}
-        for token, value, probability in rows
+        TokenRow(token, probability, None if value == -np.inf else 0.0 - value) for token, value, probability in rows
     ]

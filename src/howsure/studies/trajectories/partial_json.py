@@ -80,7 +80,7 @@ def _without_halves(data: bytes) -> bytes:
     return _ESCAPE.sub(lambda found: rb"\ufffd" if len(found[0]) == len(rb"\ufffd") else found[0], data)
 
 
-def decode_leniently(data: bytes | msgspec.Raw, wanted: type[T], path: Path = ()) -> tuple[T | None, list[Loss]]:
+def decode_partial(data: bytes | msgspec.Raw, wanted: type[T], path: Path = ()) -> tuple[T | None, list[Loss]]:
     """The object with as many of its fields as can be read, and what was lost; None where not even that is there."""
     try:
         return _decoder(wanted).decode(data), []
@@ -126,7 +126,7 @@ def _part(raw: msgspec.Raw, wanted: Any, path: Path) -> tuple[Any, list[Loss]]:
     options = get_args(wanted) if get_origin(wanted) in (Union, types.UnionType) else (wanted,)
     for option in options:
         if _is_mendable(option):
-            return decode_leniently(raw, option, path)
+            return decode_partial(raw, option, path)
         if get_origin(option) is list and _is_mendable(get_args(option)[0]):
             return _list(raw, get_args(option)[0], path, whole)
     return None, [whole]
@@ -138,7 +138,7 @@ def _list(raw: msgspec.Raw, wanted: type[T], path: Path, whole: Loss) -> tuple[l
         entries = _decoder(list[msgspec.Raw]).decode(raw)
     except msgspec.ValidationError:
         return None, [whole]
-    found = [decode_leniently(entry, wanted, (*path, i)) for i, entry in enumerate(entries)]
+    found = [decode_partial(entry, wanted, (*path, i)) for i, entry in enumerate(entries)]
     return [entry for entry, _ in found], [loss for _, lost in found for loss in lost]
 
 

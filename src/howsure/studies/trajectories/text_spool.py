@@ -1,9 +1,9 @@
 """What was said, set aside: figures stay in memory, words only as long as there is little of them.
 
 Most of a log is words and alternatives of tokens; what the figures are made of is little. So a reader keeps of each
-trajectory its figures and the beginning of each message, and puts the words of all messages on a shelf, from which they
-are taken when somebody needs them: the run folder, a model that reads again, the embedder. Above `MEMORY_BYTES` the
-shelf is a file without a name in the system's folder for such (TMPDIR), which is gone when it is closed.
+trajectory its figures and the beginning of each message, and puts the words of all messages into a spool, from which
+they are taken when somebody needs them: the run folder, a model that reads again, the embedder. Above `MEMORY_BYTES`
+the spool is a file without a name in the system's folder for such (TMPDIR), which is gone when it is closed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPENING_CHARACTERS = 1000
 
 
 def words_of(trajectory: Trajectory) -> bytes:
-    """All that was said, as bytes for the shelf; how many they are depends on nothing but what was said."""
+    """All that was said, as bytes for the spool; how many they are depends on nothing but what was said."""
     words = (trajectory.opening, [(one.role, one.text, one.turn) for one in trajectory.said])
     try:
         return _PACKED + msgspec.msgpack.encode(words)
@@ -49,7 +49,7 @@ def shorten(trajectory: Trajectory) -> None:
         turn.content, turn.calls = preview(turn), ()
 
 
-class Shelf:
+class TextSpool:
     """The words of trajectories, by their number, in the order in which they were put there."""
 
     def __init__(self) -> None:
