@@ -22,17 +22,19 @@ def export(*arguments: str | Path, **environment: str) -> subprocess.CompletedPr
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two good runs and one whose third sample cannot be read."""
+    """A good run, one of a study that nobody here knows, and one whose third sample does not fit."""
     base = tmp_path_factory.mktemp("export")
     make_mcq(base / "runs" / "good", base, 0)
     make_mcq(base / "runs" / "odd", base, 1)
-    odd = base / "runs" / "odd" / "samples.jsonl"
-    first, *others = [json.loads(line) for line in odd.read_text().splitlines()]
-    first["result"]["margin"] = "wide"
-    odd.write_text("".join(json.dumps(one) + "\n" for one in (first, *others)))
+    odd = base / "runs" / "odd" / "run.json"
+    manifest = json.loads(odd.read_text())
+    manifest["identity"]["study"] = "oddities"
+    odd.write_text(json.dumps(manifest))
     shutil.copytree(base / "runs" / "good", base / "runs" / "bad")
     lines = (base / "runs" / "bad" / "samples.jsonl").read_text().splitlines()
-    (base / "runs" / "bad" / "samples.jsonl").write_text("\n".join([*lines[:2], "{", *lines[3:], ""]))
+    third = json.loads(lines[2])
+    third["result"]["margin"] = "wide"
+    (base / "runs" / "bad" / "samples.jsonl").write_text("\n".join([*lines[:2], json.dumps(third), *lines[3:], ""]))
     return base / "runs"
 
 
@@ -43,8 +45,8 @@ def test_a_folder_of_runs_one_of_them_damaged(runs: Path) -> None:
     assert [line.split(",")[0] for line in done.stdout.splitlines()] == [f"{good}: 60 rows", f"{odd}: 60 rows"]
     said = done.stderr.splitlines()
     assert len(said) == 2
-    assert f"error: {runs / 'bad' / 'samples.jsonl'}, line 3: " in said[0]
-    assert said[1] == "howsure: result.margin is JSON text (values of several kinds)"
+    assert f"error: {runs / 'bad' / 'samples.jsonl'}, line 3: Expected `float | null`, got `str` - at `$.result.margin`" in said[0]
+    assert said[1] == "howsure: result is JSON text (values of any form), and 1 more"
     assert not (runs / "bad" / "samples.parquet").exists()
     assert pq.read_metadata(good).num_rows == 60
 
