@@ -124,8 +124,8 @@ def contenders(network: Any, options: argparse.Namespace) -> Iterator[tuple[str,
     from howsure.models.contract import Counters
     from howsure.models.hf.families import family_of
     from howsure.models.hf.layout import Layout
+    from howsure.models.hf.pixels import ready_for
     from howsure.models.hf.scoring import Scorer, Wanted
-    from howsure.models.hf.sight import ready_for
 
     yield "choices of a question in one batch", lambda asked: _batched(network, asked), options.few
     layout = Layout.of(family_of("qwen3_vl"), network.config.image_token_id, network.config)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from howsure.limited import LimitedFunction
 from howsure.models import chat_templates
+from howsure.models.chat_spans import render_chat
 from howsure.models.contract import Message
-from howsure.models.framing import frame
 
 SECONDS, MEMORY_BYTES = 0.5, 512 * 2**20
 
@@ -41,6 +41,6 @@ def chat_template(data: bytes) -> None:
         tokens = {"bos_token": "<s>", "eos_token": "</s>"}
         return chat_templates.apply("fuzzed", template, messages, begin_answer=begin_answer, special_tokens=tokens)
 
-    frame(TALK, lambda given: rendered([{"role": m.role, "content": m.content} for m in given]))
+    render_chat(TALK, lambda given: rendered([{"role": m.role, "content": m.content} for m in given]))
     parts = [{"role": m.role, "content": [{"type": "image"}, {"type": "text", "text": m.content}]} for m in TALK[1::2]]
     rendered(parts, begin_answer=True)

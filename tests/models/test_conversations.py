@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import howsure
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
+from howsure.models.chat_spans import render_chat
 from howsure.models.contract import Failure, Message, Rolling
-from howsure.models.framing import frame
 from howsure.models.hf.conversations import Speller
 from howsure.models.text_boundary import TextEncoder
 from tiny import build_tiny, byte_level_tokenizer
@@ -328,7 +328,7 @@ def test_without_a_frame_the_start_token_stands_before_the_first_content() -> No
 
 
 def texts_of(template: str, messages: list[Message]) -> Any:
-    return frame(messages, renderer(byte_level_tokenizer(), template))
+    return render_chat(messages, renderer(byte_level_tokenizer(), template))
 
 
 def test_what_a_template_strips_is_stripped() -> None:
@@ -408,6 +408,12 @@ def test_templates_that_cannot_be_used_say_so(template: str, said: str) -> None:
     found = texts_of(template, TALK)
     assert isinstance(found, Failure)
     assert said in found.detail
+
+
+def test_a_template_that_invents_a_content_is_refused() -> None:
+    invents = "{% for m in messages %}{{ m.content }}{% endfor %}howsure0x5x"
+    for messages in (TALK, [Message("user", "")]):
+        assert texts_of(invents, messages).reason == "refused_by_template"
 
 
 def test_contents_come_out_in_the_order_of_the_template() -> None:

@@ -109,14 +109,14 @@ def test_two_images_in_one_message(models: dict[str, Any], pictures: list[Pictur
 
     model = models["qwen3_vl"]
     (answer,) = model.generate([asked("which?", *pictures)], max_tokens=TOKENS, top_logprobs=2)
-    pixels = [model.sight.pixels(one) for one in pictures]
+    pixels = [model.image_input.pixels(one) for one in pictures]
     blocks = [
         f"<|vision_start|>{'<|image_pad|>' * (int(p['image_grid_thw'].prod()) // 4)}<|vision_end|>" for p in pixels
     ]
     text = f"<|turn|>system: be brief<|turn|>user: {''.join(blocks)}which?<|turn|>assistant:\n"
     ids = torch.tensor([model.encoder.tokenizer(text, add_special_tokens=False)["input_ids"]])
     inputs = {name: torch.cat([p[name] for p in pixels]) for name in ("pixel_values", "image_grid_thw")}
-    types = (ids == model.sight.image_token_id).int()
+    types = (ids == model.image_input.image_token_id).int()
     out = model.network.generate(
         input_ids=ids, mm_token_type_ids=types, max_new_tokens=TOKENS, do_sample=False, **inputs
     )
@@ -128,8 +128,8 @@ def test_two_images_in_one_message(models: dict[str, Any], pictures: list[Pictur
 def test_an_image_in_three_conversations_is_prepared_once(models, pictures, monkeypatch) -> None:
     model = models["qwen3_vl"]
     looks: list[str] = []
-    look = model.sight.pixels_of
-    monkeypatch.setattr(model.sight, "pixels_of", lambda image, name: looks.append(name) or look(image, name))
+    look = model.image_input.pixels_of
+    monkeypatch.setattr(model.image_input, "pixels_of", lambda image, name: looks.append(name) or look(image, name))
     model.generate([asked(text, pictures[1]) for text in ("a", "b", "c")], max_tokens=2)
     model.score([ScoreItem(tuple(asked(text, pictures[1])), ("a", "b")) for text in ("a", "b", "c")])
     assert looks == ["frame 1", "frame 1"]
@@ -167,7 +167,7 @@ def test_what_cannot_be_answered_fails_alone(model: Any, pictures: list[Picture]
     good, named, absent, other, long = model.generate(
         [
             asked("what is it?", pictures[0]),
-            asked(f"what is {model.sight.placeholder}?", pictures[0]),
+            asked(f"what is {model.image_input.placeholder}?", pictures[0]),
             asked("what is it?", pictures[0], gone),
             asked("what is it?", changed),
             asked("what is it? " * 300, pictures[0]),
@@ -184,12 +184,12 @@ def test_what_cannot_be_answered_fails_alone(model: Any, pictures: list[Picture]
 
 def test_a_text_or_a_template_that_is_at_odds_with_the_images_fails_alone(models, pictures, monkeypatch) -> None:
     model = models["gemma3"]
-    token = model.encoder.tokenizer.convert_ids_to_tokens(model.sight.image_token_id)
-    assert token != model.sight.placeholder
+    token = model.encoder.tokenizer.convert_ids_to_tokens(model.image_input.image_token_id)
+    assert token != model.image_input.placeholder
     bad, good = model.generate([asked(f"what is {token}?", pictures[0]), asked("what?", pictures[0])], max_tokens=2)
     assert "stands for an image" in bad.failure
     assert good.failure is None
-    monkeypatch.setattr(model.sight, "chat_template", "{{ messages[-1]['content'][-1]['text'] }}")
+    monkeypatch.setattr(model.image_input, "chat_template", "{{ messages[-1]['content'][-1]['text'] }}")
     blind, good = model.generate([asked("what?", pictures[0]), asked("what?")], max_tokens=2)
     assert blind.failure == f"{model.name}'s chat template has no place for an image"
     assert good.failure is None
@@ -197,7 +197,7 @@ def test_a_text_or_a_template_that_is_at_odds_with_the_images_fails_alone(models
 
 def test_the_tokens_of_an_image_count_against_the_context(models, pictures, monkeypatch) -> None:
     model = models["qwen3_vl"]
-    parts = int(model.sight.pixels(pictures[1])["image_grid_thw"].prod()) // 4
+    parts = int(model.image_input.pixels(pictures[1])["image_grid_thw"].prod()) // 4
     image = f"<|vision_start|>{'<|image_pad|>' * parts}<|vision_end|>"
     text = f"<|turn|>system: be brief<|turn|>user: {image}what?<|turn|>assistant:\n"
     tokens = len(model.encoder.tokenizer(text, add_special_tokens=False)["input_ids"])

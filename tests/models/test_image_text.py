@@ -173,7 +173,7 @@ def patches_of(kind: str, model: Any, pictures: list[Picture]) -> int:
     """How many patches (Qwen), tiles (Idefics3, SmolVLM) or images the pictures make when each is seen once."""
     total = 0
     for seen in pictures:
-        pixels = model.sight.pixels(seen)["pixel_values"]
+        pixels = model.image_input.pixels(seen)["pixel_values"]
         total += pixels.shape[1] if kind in ("idefics3", "smolvlm") else pixels.shape[0]
     return total
 
@@ -356,8 +356,8 @@ def test_an_adapter_changes_an_image_text_model(folders, pictures, tmp_path: Pat
 def test_a_text_that_names_an_image_is_refused(kind: str, folders, pictures) -> None:
     model = howsure.load(f"hf:{folders[kind]}")
     for item in (
-        ScoreItem(f"what is {model.sight.image_token}?", (" blue",), pictures[0]),
-        ScoreItem("what is it?", (f" {model.sight.image_token}",)),
+        ScoreItem(f"what is {model.image_input.image_token}?", (" blue",), pictures[0]),
+        ScoreItem("what is it?", (f" {model.image_input.image_token}",)),
     ):
         found = model.try_score([item])[0]
         assert isinstance(found, Failure)

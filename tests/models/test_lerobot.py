@@ -112,13 +112,13 @@ def test_scores_are_those_of_one_choice_at_a_time(kind: str, folders, pictures) 
 def test_images_are_what_the_policy_was_trained_with(kind: str, folders, pictures) -> None:
     model = howsure.load(f"lerobot:{folders[kind]}", lazy=True)
     for seen in pictures:
-        found = model.sight.pixels(seen)["pixel_values"]
+        found = model.image_input.pixels(seen)["pixel_values"]
         assert found.shape == (1, 3, 224, 224)
         assert np.allclose(found, pixels_in_training(seen, kind), atol=1e-6)
-    wide = model.sight.pixels(pictures[0])["pixel_values"][0]
+    wide = model.image_input.pixels(pictures[0])["pixel_values"][0]
     border = {"pi0_fast": -3.0, "pi0fast": -1.0}[kind]
     assert bool((wide[:, 0] == border).all())
-    square = model.sight.pixels(pictures[2])["pixel_values"]
+    square = model.image_input.pixels(pictures[2])["pixel_values"]
     assert -1 <= float(square.min()) < float(square.max()) <= 1
 
 
@@ -127,7 +127,7 @@ def test_pillow_resizes_where_the_policy_says_so(tmp_path: Path, pictures) -> No
 
     folder = build_pi0_fast(tmp_path, kind="pi0fast")
     edit_config(folder, interpolate_like_pi=True)
-    found = howsure.load(f"lerobot:{folder}", lazy=True).sight.pixels(pictures[0])["pixel_values"][0]
+    found = howsure.load(f"lerobot:{folder}", lazy=True).image_input.pixels(pictures[0])["pixel_values"][0]
     small = Image.open(pictures[0].path).convert("RGB").resize((224, 168), Image.Resampling.BILINEAR)
     expected = np.asarray(small, dtype=np.float32).transpose(2, 0, 1) / 255 * 2 - 1
     assert np.allclose(found[:, 56:], expected, atol=1e-6)
@@ -280,7 +280,7 @@ def test_a_configuration_that_cannot_be_used(tmp_path: Path, changes: dict[str, 
     folder = build_pi0_fast(tmp_path)
     edit_config(folder, **changes)
     with pytest.raises(WeightsError, match=words):
-        howsure.load(f"lerobot:{folder}").sight.pixels(pictures[0])
+        howsure.load(f"lerobot:{folder}").image_input.pixels(pictures[0])
 
 
 def test_folders_that_hold_no_policy(tmp_path: Path) -> None:

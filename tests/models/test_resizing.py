@@ -48,9 +48,9 @@ def test_a_limit_is_what_the_network_really_sees(
     assert model.limits_pixels
     assert model.architecture == "qwen3_vl"
     assert model.seen_size(image) == seen
-    _, rows, columns = model.sight.pixels(image)["image_grid_thw"][0].tolist()
+    _, rows, columns = model.image_input.pixels(image)["image_grid_thw"][0].tolist()
     assert (columns * 8, rows * 8) == seen
-    assert len(model.sight.block((300, 200))) == seen[0] * seen[1] // 256
+    assert len(model.image_input.block((300, 200))) == seen[0] * seen[1] // 256
     assert ("max_pixels" in model.fingerprint()) == (most is not None)
 
 
@@ -66,7 +66,7 @@ def test_a_limit_holds_where_the_checkpoint_names_its_own_pixels(folder: Path, t
     for most, seen in ((None, (304, 192)), (4096, (64, 48)), (256, (16, 16))):
         opened = howsure.load(f"hf:{model}", lazy=True, max_pixels=most)
         assert opened.seen_size(image) == seen
-        _, rows, columns = opened.sight.pixels(image)["image_grid_thw"][0].tolist()
+        _, rows, columns = opened.image_input.pixels(image)["image_grid_thw"][0].tolist()
         assert (columns * 8, rows * 8) == seen
 
 
@@ -87,9 +87,9 @@ def test_a_small_image_is_not_enlarged_beyond_the_limit(folder: Path, tmp_path: 
 
 def test_limits_that_cannot_be(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least 256"):
-        howsure.load(f"hf:{folder}", lazy=True, max_pixels=255).sight.block((64, 64))
+        howsure.load(f"hf:{folder}", lazy=True, max_pixels=255).image_input.block((64, 64))
     llava = howsure.load(f"hf:{build_vision('llava', tmp_path)}", lazy=True, max_pixels=4096)
     assert not llava.limits_pixels
     assert llava.seen_size(inspect_picture(picture(tmp_path / "a.png", 30, 20))) is None
     with pytest.raises(HowsureError, match="sizes of its own"):
-        llava.sight.block((64, 64))
+        llava.image_input.block((64, 64))

@@ -238,7 +238,7 @@ def test_image_text_models_read_text_without_an_image(tmp_path: Path, kind: str)
         assert np.abs(found.logprobs - expected).max() < TOLERANCE
     assert found.logprobs.sum() == model.score([("", [TINY_TEXT])])[0][0].logprobs.sum()
     with pytest.raises(InputError, match="stands for an image"):
-        list(model.passages(["the sky ", f"{model.sight.placeholder} is"], model.rolling(Rolling())))
+        list(model.passages(["the sky ", f"{model.image_input.placeholder} is"], model.rolling(Rolling())))
 
 
 # -- the windows by themselves ------------------------------------------------------------------------------------

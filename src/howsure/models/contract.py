@@ -163,7 +163,7 @@ class ConversationCost(NamedTuple):
     tokens      the whole conversation in the model's own form, frames included
     tokens_run  those that are run, again where windows overlap
     windows     how many stretches it is read in: one where it fits, none where no message holds any text
-    rendering   how its messages were given to the chat template: `models.framing` has the ways
+    rendering   how its messages were given to the chat template: `models.chat_spans` has the ways
     """
 
     tokens: int

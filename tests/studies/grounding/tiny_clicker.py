@@ -49,7 +49,7 @@ def train_clicker(folder: Path, lessons: Sequence[Lesson], steps: int = STEPS) -
     rows = []
     for lesson in lessons:
         asked = model._question_of([Message("user", lesson.prompt, (inspect_picture(lesson.image),))])
-        pixels = model.sight.pixels(asked.images[0])
+        pixels = model.image_input.pixels(asked.images[0])
         rows.append((list(asked.ids), [*model.encoder.tokenizer(lesson.answer)["input_ids"], 0], pixels))
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -1,8 +1,8 @@
 """Whole conversations, each read once: which tokens are a message's content, and what is run to read them.
 
-The text of a conversation is tokenised as a whole, as the model would see it (`models.framing`, `models.marks`). Its
-tokens are read like a document that its own first token begins, in one pass where it fits the window, else in windows
-that overlap (`models.hf.rolling`); what follows the last content is not run.
+The text of a conversation is tokenised as a whole, as the model would see it (`models.chat_spans`,
+`models.special_tokens`). Its tokens are read like a document that its own first token begins, in one pass where it fits
+the window, else in windows that overlap (`models.hf.rolling`); what follows the last content is not run.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from howsure.errors import InputError
+from howsure.models.chat_spans import ChatSpans, Template, render_chat
 from howsure.models.contract import ConversationCost, Failure, Message, Passage, Rolling
-from howsure.models.framing import Framed, Template, frame
 from howsure.models.hf import rolling as documents
-from howsure.models.marks import Marks
+from howsure.models.special_tokens import SpecialTokens
 from howsure.models.text_boundary import Pieces, TextEncoder, utf8
 from howsure.models.token_stream import Tokens
 
@@ -53,21 +53,21 @@ class Speller:
     def __init__(self, encoder: TextEncoder, template: Template) -> None:
         self._encoder = encoder
         self._template = template
-        self._marks = Marks(encoder)
+        self._special_tokens = SpecialTokens(encoder)
 
     def spell(self, messages: Sequence[Message]) -> Spelled | Failure:
         """A conversation in tokens, or the reason why the model cannot read it."""
         if not messages:
             return Spelled((), (), {}, "as_given")
-        framed = frame(messages, self._template)
-        if isinstance(framed, Failure):
-            return framed
+        chat = render_chat(messages, self._template)
+        if isinstance(chat, Failure):
+            return chat
         try:
-            marked = self._marks.protect(framed)
-            (pieces,) = marked.encoder.pieces([marked.framed.text], framed=True)
+            protected = self._special_tokens.protect(chat)
+            (pieces,) = protected.encoder.pieces([protected.chat.text], framed=True)
         except InputError as error:
             return Failure("unreadable_text", str(error))
-        spelled = Spelled(pieces.ids, pieces.token_bytes, _spans(marked.framed, pieces), framed.rendering)
+        spelled = Spelled(pieces.ids, pieces.token_bytes, _spans(protected.chat, pieces), chat.rendering)
         return self._begun(spelled) if any(span.first == 0 for span in spelled.spans.values()) else spelled
 
     def _begun(self, spelled: Spelled) -> Spelled | Failure:
@@ -80,14 +80,14 @@ class Speller:
         return Spelled((start, *spelled.ids), known, moved, spelled.rendering)
 
 
-def _spans(framed: Framed, pieces: Pieces) -> dict[int, Span]:
+def _spans(chat: ChatSpans, pieces: Pieces) -> dict[int, Span]:
     """The tokens of each content: those that end within it, and one that reaches across its end."""
-    text = utf8(framed.text)
-    borders = list(accumulate(len(utf8(part)) for part in framed.parts))
+    text = utf8(chat.text)
+    borders = list(accumulate(len(utf8(part)) for part in chat.parts))
     ends = np.maximum.accumulate(np.array(pieces.ends, dtype=np.int64))
     starts = np.concatenate([[0], ends[:-1]])
     spans, taken = {}, 0
-    for content, begin, close in zip(framed.contents, borders[::2], borders[1::2], strict=False):
+    for content, begin, close in zip(chat.contents, borders[::2], borders[1::2], strict=False):
         first = max(int(np.searchsorted(ends, begin, side="right")), taken)
         taken = int(np.searchsorted(ends, close, side="right"))
         if begin < close and taken < len(ends) and starts[taken] < close:

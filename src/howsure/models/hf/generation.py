@@ -17,8 +17,8 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from howsure.models.contract import Counters
 from howsure.models.hf.loading import quiet_transformers
+from howsure.models.hf.pixels import Pixels, batched
 from howsure.models.hf.scoring import entropy_of
-from howsure.models.hf.sight import Pixels, together
 
 Ints = NDArray[np.int64]
 
@@ -90,6 +90,7 @@ def write(
 ) -> list[Written]:
     """Generate for one batch of prompts, padded on the left. `image_token_id` is that of a network that sees."""
     ids, mask = _padded(prompts, pad_id)
+    pixels = [one for prompt in prompts for one in prompt.pixels]  # networks take images in the order of their tokens
     ends = end_tokens(network)
     onlooker = None if manner.top is None else Onlooker(manner.top)
     # transformers remarks on a top-k that greedy writing has no use for; unsaid, it would be the checkpoint's.
@@ -100,7 +101,7 @@ def write(
             attention_mask=torch.from_numpy(mask).to(network.device),
             generation_config=_settings(manner.max_tokens, manner.temperature, pad_id, ends),
             logits_processor=LogitsProcessorList([] if onlooker is None else [onlooker]),
-            **_sights(network, prompts),
+            **(batched(pixels, network.device) if pixels else {}),
             **_token_types(network, ids, mask, image_token_id),
         )
     if onlooker is not None:
@@ -110,7 +111,7 @@ def write(
     counters.tokens_run += int(mask.sum()) + len(prompts) * (len(new[0]) - 1)
     counters.head_rows_run += len(prompts) * len(new[0])
     counters.padding_run += int((mask == 0).sum())
-    counters.images_run += sum(len(prompt.pixels) for prompt in prompts)
+    counters.images_run += len(pixels)
     return [_written(row, i, onlooker, ends) for i, row in enumerate(new)]
 
 
@@ -123,12 +124,6 @@ def _padded(prompts: Sequence[Prompt], pad_id: int) -> tuple[Ints, Ints]:
         ids[i, length - len(prompt.ids) :] = prompt.ids
         mask[i, length - len(prompt.ids) :] = 1
     return ids, mask
-
-
-def _sights(network: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
-    """All images of a batch, row by row: networks take them in the order of their tokens."""
-    pixels = [one for prompt in prompts for one in prompt.pixels]
-    return together(pixels, network.device) if pixels else {}
 
 
 def _token_types(network: Any, ids: Ints, mask: Ints, image_token_id: int | None) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from howsure.models.contract import Answer, Capability, Conversation, Failure, M
 from howsure.models.hf import HFTextModel, or_error
 from howsure.models.hf.families import Family, family_of
 from howsure.models.hf.layout import Layout
+from howsure.models.hf.pixels import ImageInput, Pixels, ready_for
 from howsure.models.hf.rolling import Frame
-from howsure.models.hf.sight import Pixels, Sight, ready_for
 from howsure.models.hf.writing import Question
 from howsure.models.images import Picture
 from howsure.models.text_boundary import Encoded, TextItem
@@ -61,20 +61,20 @@ class HFImageTextModel(HFTextModel):
         return super().fingerprint() | ({} if limit is None else {"max_pixels": limit})
 
     def seen_size(self, picture: Picture) -> tuple[int, int] | None:
-        return self.sight.seen_size((picture.width, picture.height))
+        return self.image_input.seen_size((picture.width, picture.height))
 
     @property
     def _image_token_id(self) -> int | None:
-        return self.sight.image_token_id
+        return self.image_input.image_token_id
 
     @property
     def takes_chat(self) -> bool:
-        return self.sight.chat_template is not None and not self.family.begin_token
+        return self.image_input.chat_template is not None and not self.family.begin_token
 
     @cached_property
-    def sight(self) -> Sight:
+    def image_input(self) -> ImageInput:
         options = self._options
-        return Sight(
+        return ImageInput(
             self.files, self.whole_config, self.encoder.tokenizer, options.trust_remote_code, options.max_pixels
         )
 
@@ -90,7 +90,7 @@ class HFImageTextModel(HFTextModel):
     def _make_scorer(self) -> Any:
         from howsure.models.hf.scoring import Scorer
 
-        layout = Layout.of(self.family, self.sight.image_token_id, self.whole_config)
+        layout = Layout.of(self.family, self.image_input.image_token_id, self.whole_config)
         return Scorer(self.network, self.pad_id, self.counters, layout, self._trial())
 
     def _trial(self) -> tuple[Encoded, Pixels] | None:
@@ -100,8 +100,8 @@ class HFImageTextModel(HFTextModel):
         from PIL import Image
 
         blank = Image.new("RGB", TRIAL_SIZE, (90, 140, 30))
-        item = Encoded(self.sight.block(TRIAL_SIZE), (), (), 0)
-        return item, self.sight.pixels_of(blank, "of the trial at load")
+        item = Encoded(self.image_input.block(TRIAL_SIZE), (), (), 0)
+        return item, self.image_input.pixels_of(blank, "of the trial at load")
 
     # -- text around an image ---------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class HFImageTextModel(HFTextModel):
         return self.family.image_text is not None
 
     def _check_places(self, rows: Sequence[tuple[int, ...]], expected: int) -> None:
-        marks = {self.sight.image_token_id, self.sight.placeholder_id}
+        marks = {self.image_input.image_token_id, self.image_input.placeholder_id}
         held = sum(row.count(mark) for row in rows for mark in marks)
         if held > expected:
             raise self._holds_image()
@@ -144,19 +144,19 @@ class HFImageTextModel(HFTextModel):
 
     def _with_images(self, ids: tuple[int, ...], images: Sequence[Picture]) -> tuple[int, ...]:
         """The tokens with those of each image in its place."""
-        blocks = [self.sight.block((image.width, image.height)) for image in images]
+        blocks = [self.image_input.block((image.width, image.height)) for image in images]
         if not self._has_places:
             return (*(token for block in blocks for token in block), *ids)
         out: list[int] = []
         start = 0
         for block in blocks:
-            place = ids.index(self.sight.placeholder_id, start)
+            place = ids.index(self.image_input.placeholder_id, start)
             out += (*ids[start:place], *block)
             start = place + 1
         return (*out, *ids[start:])
 
     def _holds_image(self) -> UnusableText:
-        return UnusableText(f"the text itself holds {self.sight.placeholder}, which stands for an image")
+        return UnusableText(f"the text itself holds {self.image_input.placeholder}, which stands for an image")
 
     def _frame(self) -> Frame:
         """A document is read without an image; where every prompt has a begin token, so has every window of it."""
@@ -166,7 +166,7 @@ class HFImageTextModel(HFTextModel):
         return Frame((int(begin),), prefix_lm=self.family.prefix_lm)
 
     def _check_document(self, ids: Ints) -> None:
-        if np.isin(ids, [self.sight.image_token_id, self.sight.placeholder_id]).any():
+        if np.isin(ids, [self.image_input.image_token_id, self.image_input.placeholder_id]).any():
             raise self._holds_image()
 
     def prompt_text(self, conversation: Conversation, image: Picture | None = None) -> str:
@@ -174,9 +174,9 @@ class HFImageTextModel(HFTextModel):
         messages = as_messages(conversation)
         if image is not None:
             messages = _with_image(messages, image)
-        if any(self.sight.placeholder in message.content for message in messages):
+        if any(self.image_input.placeholder in message.content for message in messages):
             raise self._holds_image()
-        template = self.sight.chat_template
+        template = self.image_input.chat_template
         if template is None:
             return self._images_text(sum(len(m.images) for m in messages)) + super().prompt_text(messages)
         parts = [
@@ -187,7 +187,7 @@ class HFImageTextModel(HFTextModel):
 
     def _images_text(self, count: int) -> str:
         """What stands for so many images at the start of a plain prompt."""
-        return (self.family.image_text or "").replace("{image}", self.sight.placeholder) * count
+        return (self.family.image_text or "").replace("{image}", self.image_input.placeholder) * count
 
     def _question_of(self, messages: Sequence[Message]) -> Question:
         images = tuple(image for message in messages for image in message.images)
@@ -197,7 +197,7 @@ class HFImageTextModel(HFTextModel):
 
     def _conversation_text(self, messages: Sequence[Message]) -> str:
         parts = [{"role": m.role, "content": [{"type": "text", "text": m.content}]} for m in messages]
-        return self._apply_template(parts, self.sight.chat_template, begin_answer=False)
+        return self._apply_template(parts, self.image_input.chat_template, begin_answer=False)
 
     def generate(self, conversations: Iterable[Conversation], **options: Any) -> list[Answer]:
         self.require(Capability.GENERATE, "generate")
@@ -232,7 +232,7 @@ class HFImageTextModel(HFTextModel):
         seen = self._looks(item.image for item in items if item.image is not None)
         return [None if item.image is None else seen[item.image.sha256] for item in items]
 
-    def _sights(self, questions: Sequence[Question]) -> list[list[Pixels] | Failure]:
+    def _question_pixels(self, questions: Sequence[Question]) -> list[list[Pixels] | Failure]:
         seen = self._looks(image for question in questions for image in question.images)
         rows = [[seen[image.sha256] for image in question.images] for question in questions]
         return [_all_or_first_failure(row) for row in rows]
@@ -249,7 +249,7 @@ class HFImageTextModel(HFTextModel):
 
     def _look(self, picture: Picture) -> Pixels | Failure:
         try:
-            return ready_for(self.sight.pixels(picture), self.network)
+            return ready_for(self.image_input.pixels(picture), self.network)
         except InputError as error:
             return Failure("unreadable_image", str(error))
 

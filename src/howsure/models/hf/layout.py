@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.models.hf.families import TEXT_ONLY, Family
-from howsure.models.hf.sight import Pixels
+from howsure.models.hf.pixels import Pixels
 from howsure.models.packing import PackedBatch
 from howsure.models.text_boundary import Encoded
 

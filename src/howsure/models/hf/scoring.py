@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from howsure.models.contract import Counters
 from howsure.models.hf import attention
 from howsure.models.hf.layout import Layout
-from howsure.models.hf.sight import Pixels, together
+from howsure.models.hf.pixels import Pixels, batched
 from howsure.models.packing import PackedBatch, pack
 from howsure.models.text_boundary import Encoded
 from howsure.models.wheels import cache_folder
@@ -158,7 +158,7 @@ class Scorer:
         if not present:
             return {}
         self.counters.images_run += len(present)
-        return together(present, self.device)
+        return batched(present, self.device)
 
     def compile(self) -> None:
         """Fuse what lies between the matrix products, layer by layer.

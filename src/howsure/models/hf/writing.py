@@ -103,17 +103,17 @@ class WritingModel(ModelParts):
             raise InputError("an empty prompt gives the model nothing to continue")
         return ids
 
-    def _sights(self, questions: Sequence[Question]) -> list[Any]:
+    def _question_pixels(self, questions: Sequence[Question]) -> list[Any]:
         """The pixels of each question's images; a `Failure` where one cannot be used after all."""
         return [()] * len(questions)
 
     def _answer_batch(self, questions: Sequence[Question], manner: Any) -> list[Answer]:
         from howsure.models.hf.generation import Prompt
 
-        sights = self._sights(questions)
-        seen = {i: one for i, one in enumerate(sights) if not isinstance(one, Failure)}
+        pixels = self._question_pixels(questions)
+        seen = {i: one for i, one in enumerate(pixels) if not isinstance(one, Failure)}
         answers = iter(self._write([Prompt(questions[i].ids, one) for i, one in seen.items()], manner))
-        return [Answer(None, failure=one.detail) if isinstance(one, Failure) else next(answers) for one in sights]
+        return [Answer(None, failure=one.detail) if isinstance(one, Failure) else next(answers) for one in pixels]
 
     def _write(self, prompts: Sequence[Any], manner: Any) -> list[Answer]:
         """Answers; a batch that fits into no memory is written one by one, and what still does not fit fails alone."""

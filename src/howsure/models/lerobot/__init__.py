@@ -16,7 +16,7 @@ from howsure.errors import InputError, WeightsError
 from howsure.models.contract import ModelOptions
 from howsure.models.hf.files import ModelFiles
 from howsure.models.hf.image_text import HFImageTextModel
-from howsure.models.hf.sight import Pixels, Sight
+from howsure.models.hf.pixels import ImageInput, Pixels
 from howsure.models.lerobot.pixels import policy_pixels
 from howsure.models.lerobot.weights import Checkpoint
 from howsure.models.names import ModelName
@@ -56,8 +56,8 @@ class Pi0FastModel(HFImageTextModel):
         return self.checkpoint.paligemma_config()
 
     @cached_property
-    def sight(self) -> Sight:
-        return PolicySight(self.checkpoint, self.whole_config, self.encoder.tokenizer)
+    def image_input(self) -> ImageInput:
+        return PolicyImageInput(self.checkpoint, self.whole_config, self.encoder.tokenizer)
 
     @cached_property
     def network(self) -> Any:
@@ -65,7 +65,7 @@ class Pi0FastModel(HFImageTextModel):
         return self.checkpoint.load(self.whole_config, self.dtype).to(self.device).eval()
 
 
-class PolicySight(Sight):
+class PolicyImageInput(ImageInput):
     """Images as the policy sees them, instead of as PaliGemma's own processor would make them."""
 
     def __init__(self, checkpoint: Checkpoint, config: Any, tokenizer: Any) -> None:

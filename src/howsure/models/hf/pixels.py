@@ -24,8 +24,8 @@ Pixels = Mapping[str, Any]
 _NOT_FOR_THE_NETWORK = frozenset({"rows", "cols", "num_crops"})
 
 
-class Sight:
-    """The eyes of one image-text network."""
+class ImageInput:
+    """How images enter one image-text network: the tokens that stand for them, and their pixels."""
 
     def __init__(
         self,
@@ -47,20 +47,20 @@ class Sight:
     @cached_property
     def image_token_id(self) -> int:
         for name in ("image_token_id", "image_token_index"):
-            found = getattr(self.config, name, None)
-            if isinstance(found, int):
-                return found
+            token_id = getattr(self.config, name, None)
+            if isinstance(token_id, int):
+                return token_id
         raise WeightsError(f"the configuration of {self._source} names no image token, so its images cannot be placed")
 
     @cached_property
     def image_token(self) -> str:
-        found = self.tokenizer.convert_ids_to_tokens(self.image_token_id)
-        if not isinstance(found, str):
+        token = self.tokenizer.convert_ids_to_tokens(self.image_token_id)
+        if not isinstance(token, str):
             raise WeightsError(
                 f"the tokenizer of {self._source} has no token {self.image_token_id}, which its configuration names as "
                 "that of an image; they do not belong together"
             )
-        return found
+        return token
 
     @cached_property
     def placeholder(self) -> str:
@@ -70,9 +70,9 @@ class Sight:
         if self.family.block is not None:
             return self.image_token
         for name in ("boi_token", "image_token"):
-            found = getattr(self._processor, name, None)
-            if isinstance(found, str):
-                return found
+            token = getattr(self._processor, name, None)
+            if isinstance(token, str):
+                return token
         return self.image_token
 
     @cached_property
@@ -86,11 +86,11 @@ class Sight:
         from transformers import AutoImageProcessor
 
         with explained(self._files.path, "image processor"):
-            found = AutoImageProcessor.from_pretrained(self._files.path, trust_remote_code=self._trust)
+            processor = AutoImageProcessor.from_pretrained(self._files.path, trust_remote_code=self._trust)
             if self._max_pixels is None:
-                return found
-            self._check_limit(found)
-            limits = _limits(min(found.size["shortest_edge"], self._max_pixels), self._max_pixels)
+                return processor
+            self._check_limit(processor)
+            limits = _limits(min(processor.size["shortest_edge"], self._max_pixels), self._max_pixels)
             return AutoImageProcessor.from_pretrained(self._files.path, trust_remote_code=self._trust, **limits)
 
     def _check_limit(self, processor: Any) -> None:
@@ -115,8 +115,8 @@ class Sight:
         """The tokenizer's, or the one that older checkpoints keep in a file for the processor."""
         if self.tokenizer.chat_template is not None:
             return str(self.tokenizer.chat_template)
-        found = self._files.config("chat_template.json").get("chat_template")
-        return found if isinstance(found, str) else None
+        template = self._files.config("chat_template.json").get("chat_template")
+        return template if isinstance(template, str) else None
 
     def block(self, size: Size) -> tuple[int, ...]:
         """The tokens that stand for an image of this size."""
@@ -139,8 +139,8 @@ class Sight:
 
         blank = Image.new("RGB", size)
         with explained(self._files.path, "processor"):
-            found = self._processor(text=[self.placeholder], images=[[blank]])["input_ids"][0]
-        ids = [int(i) for i in found]
+            row = self._processor(text=[self.placeholder], images=[[blank]])["input_ids"][0]
+        ids = [int(i) for i in row]
         alone = list(self.tokenizer(self.placeholder)["input_ids"])
         before = alone.index(self.placeholder_id)
         after = len(alone) - before - 1
@@ -159,8 +159,8 @@ class Sight:
 
     def pixels_of(self, image: Any, name: str) -> Pixels:
         with _usable(f"image {name}"):
-            found = self.image_processor(images=[[image]] if self.family.nested else [image], return_tensors="pt")
-        return {key: value for key, value in found.items() if key not in _NOT_FOR_THE_NETWORK}
+            tensors = self.image_processor(images=[[image]] if self.family.nested else [image], return_tensors="pt")
+        return {name: tensor for name, tensor in tensors.items() if name not in _NOT_FOR_THE_NETWORK}
 
 
 def _limits(least_pixels: int, most_pixels: int) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _usable(what: str) -> Iterator[None]:
         raise UnusableImage(f"{what} cannot be prepared for the model: {words}") from error
 
 
-def together(rows: Sequence[Pixels], device: Any = "cpu") -> dict[str, Any]:
+def batched(rows: Sequence[Pixels], device: Any = "cpu") -> dict[str, Any]:
     """The pixels of several images as one batch on a device: along the first axis, the others filled up with zeros."""
     import torch
 
@@ -191,7 +191,7 @@ def together(rows: Sequence[Pixels], device: Any = "cpu") -> dict[str, Any]:
     for name in rows[0]:
         tensors = [torch.as_tensor(row[name]).to(device, non_blocking=True) for row in rows]
         shape = [max(sizes) for sizes in zip(*(tensor.shape[1:] for tensor in tensors), strict=True)]
-        out[name] = torch.cat([_filled(tensor, shape) for tensor in tensors])
+        out[name] = torch.cat([_padded(tensor, shape) for tensor in tensors])
     return out
 
 
@@ -208,7 +208,7 @@ def ready_for(pixels: Pixels, network: Any) -> Pixels:
     return out
 
 
-def _filled(tensor: Any, shape: Sequence[int]) -> Any:
+def _padded(tensor: Any, shape: Sequence[int]) -> Any:
     if list(tensor.shape[1:]) == list(shape):
         return tensor
     wide = tensor.new_zeros((tensor.shape[0], *shape))

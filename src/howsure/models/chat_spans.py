@@ -45,7 +45,7 @@ class Content(NamedTuple):
     text: str
 
 
-class Framed(NamedTuple):
+class ChatSpans(NamedTuple):
     """A conversation as text: a frame, a content, a frame, …, a frame. Empty contents are part of their frame."""
 
     frames: tuple[str, ...]
@@ -70,10 +70,10 @@ class _Turn(NamedTuple):
     places: tuple[int, ...]
 
 
-def frame(messages: Sequence[Message], template: Template) -> Framed | Failure:
+def render_chat(messages: Sequence[Message], template: Template) -> ChatSpans | Failure:
     """The conversation in the first way that the template takes, or why it takes none.
 
-    >>> frame([Message("user", "hello")], lambda given: f"<{given[0].role}>{given[0].content}</>").frames
+    >>> render_chat([Message("user", "hello")], lambda given: f"<{given[0].role}>{given[0].content}</>").frames
     ('<user>', '</>')
     """
     strange = next((i for i, message in enumerate(messages) if not _ROLE.fullmatch(message.role)), None)
@@ -85,7 +85,7 @@ def frame(messages: Sequence[Message], template: Template) -> Framed | Failure:
     refusals: list[str] = []
     for rendering, turns in _ways(messages).items():
         try:
-            return _framed(messages, turns, template, name, rendering)
+            return _rendered(messages, turns, template, name, rendering)
         except InputError as error:
             refusals.append(" ".join(str(error).split()))
     return Failure("refused_by_template", refusals[0] + _other_ways(messages, len(refusals)))
@@ -128,28 +128,25 @@ def _joined(roles: Sequence[str]) -> list[_Turn]:
     return [_Turn(role, tuple(places)) for role, places in groups]
 
 
-def _framed(
+def _rendered(
     messages: Sequence[Message], turns: Sequence[_Turn], template: Template, name: str, rendering: str
-) -> Framed:
+) -> ChatSpans:
     """Apply the template to names, and put the contents in their place."""
     named = {i: f"{_EDGE}{name}{i}x{_EDGE}" for i, message in enumerate(messages) if message.content}
     given = [Message(turn.role, JOINT.join(named[i] for i in turn.places if i in named)) for turn in turns]
     parts = re.split(f"({_EDGE}?){name}([0-9]+)x({_EDGE}?)", template(given))
-    found = [int(place) for place in parts[2::4]]
-    _check_all_are_there(messages, sorted(named), found)
-    edges = zip(found, parts[1::4], parts[3::4], strict=True)
+    places = [int(place) for place in parts[2::4]]
+    if sorted(places) != list(named):
+        if not named:
+            raise InputError("the chat template invents a content, and no message has any")
+        lost = next((i for i in named if places.count(i) != 1), min(named))
+        fate = "leaves out" if lost not in places else "repeats"
+        raise InputError(f"the chat template {fate} message {lost}, which is of role {messages[lost].role!r}")
+    edges = zip(places, parts[1::4], parts[3::4], strict=True)
     contents = (Content(i, _stripped(messages[i].content, left, right)) for i, left, right in edges)
-    return Framed(tuple(parts[::4]), tuple(contents), rendering)
+    return ChatSpans(tuple(parts[::4]), tuple(contents), rendering)
 
 
 def _stripped(content: str, left: str, right: str) -> str:
     content = content if left else content.lstrip()
     return content if right else content.rstrip()
-
-
-def _check_all_are_there(messages: Sequence[Message], wanted: Sequence[int], found: Sequence[int]) -> None:
-    if sorted(found) == wanted:
-        return
-    lost = next((i for i in wanted if found.count(i) != 1), wanted[0])
-    fate = "leaves out" if lost not in found else "repeats"
-    raise InputError(f"the chat template {fate} message {lost}, which is of role {messages[lost].role!r}")

@@ -1,12 +1,13 @@
 """Special tokens that only a chat template may write.
 
 Contents come from logs and may spell anything, `<|im_end|>` too. Read as text of the whole conversation, that would
-close a turn. So where a content spells such a mark, the conversation is tokenised by a copy of the tokenizer in which
-the marks have other names, names that stand in no content, and the frames are written with these. Everything else is as
-in the tokenizer itself: what a content spells is plain text, and the frames' marks are the tokens that they were.
+close a turn. So where a content spells a special token, the conversation is tokenised by a copy of the tokenizer in
+which these tokens have other names, names that stand in no content, and the frames are written with these. Everything
+else is as in the tokenizer itself: what a content spells is plain text, and those of the frames are the tokens that
+they were.
 
-Marks are the tokenizer's special tokens, and other added tokens that the frames of the conversation hold (some families
-do not declare their turn markers special); white space is no mark.
+Besides the tokenizer's special tokens, other added tokens that the frames of the conversation hold count as special
+(some families do not declare their turn markers so); white space never does.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from howsure.errors import InputError
-from howsure.models.framing import Framed, unused_word
+from howsure.models.chat_spans import ChatSpans, unused_word
 from howsure.models.text_boundary import TextEncoder
 
 
-class Marked(NamedTuple):
+class Protected(NamedTuple):
     """A conversation ready to be tokenised, and what tokenises it."""
 
-    framed: Framed
+    chat: ChatSpans
     encoder: TextEncoder
 
 
-class Marks:
-    """The marks of one tokenizer, and the copies of it in which they have other names."""
+class SpecialTokens:
+    """The special tokens of one tokenizer, and the copies of it in which they have other names."""
 
     def __init__(self, encoder: TextEncoder) -> None:
         self._encoder = encoder
@@ -40,18 +41,18 @@ class Marks:
         self._added = _pattern(token.content for token in added)
         self._copies: dict[tuple[str, frozenset[str]], TextEncoder] = {}
 
-    def protect(self, framed: Framed) -> Marked:
-        """The conversation as it is, unless a mark would be read where the template did not write it."""
-        marks = self._special.union(*(self._added.findall(one) for one in framed.frames))
-        pattern = _pattern(marks)
-        if not _is_forged(framed, pattern):
-            return Marked(framed, self._encoder)
-        word = unused_word(framed.text)
-        names = {mark: f"<|{word}{i}|>" for i, mark in enumerate(sorted(marks))}
-        frames = tuple(pattern.sub(lambda found: names[found[0]], one) for one in framed.frames)
-        if (word, marks) not in self._copies:
-            self._copies[word, marks] = TextEncoder(_renamed(self._encoder.tokenizer, names))
-        return Marked(framed._replace(frames=frames), self._copies[word, marks])
+    def protect(self, chat: ChatSpans) -> Protected:
+        """The conversation as it is, unless a special token would be read where the template did not write it."""
+        special = self._special.union(*(self._added.findall(frame) for frame in chat.frames))
+        pattern = _pattern(special)
+        if not _is_forged(chat, pattern):
+            return Protected(chat, self._encoder)
+        word = unused_word(chat.text)
+        names = {token: f"<|{word}{i}|>" for i, token in enumerate(sorted(special))}
+        frames = tuple(pattern.sub(lambda match: names[match[0]], frame) for frame in chat.frames)
+        if (word, special) not in self._copies:
+            self._copies[word, special] = TextEncoder(_renamed(self._encoder.tokenizer, names))
+        return Protected(chat._replace(frames=frames), self._copies[word, special])
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
@@ -60,12 +61,12 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
 
-def _is_forged(framed: Framed, pattern: re.Pattern[str]) -> bool:
-    """Whether a mark lies in a content, or across the border of one."""
-    ends = list(accumulate(map(len, framed.parts)))
-    for found in pattern.finditer(framed.text):
-        part = bisect_right(ends, found.start())
-        if part % 2 or found.end() > ends[part]:
+def _is_forged(chat: ChatSpans, pattern: re.Pattern[str]) -> bool:
+    """Whether a special token lies in a content, or across the border of one."""
+    ends = list(accumulate(map(len, chat.parts)))
+    for match in pattern.finditer(chat.text):
+        part = bisect_right(ends, match.start())
+        if part % 2 or match.end() > ends[part]:
             return True
     return False
 
@@ -86,6 +87,6 @@ def _renamed(tokenizer: Any, names: Mapping[str, str]) -> Any:
     if model.get("unk_token") in names:
         model["unk_token"] = names[model["unk_token"]]
     copy = Tokenizer.from_str(json.dumps(state))
-    if any(copy.token_to_id(name) != tokenizer.convert_tokens_to_ids(mark) for mark, name in names.items()):
+    if any(copy.token_to_id(name) != tokenizer.convert_tokens_to_ids(token) for token, name in names.items()):
         raise InputError("a message spells a special token, and this tokenizer cannot be kept from taking it for one")
     return PreTrainedTokenizerFast(tokenizer_object=copy)
