@@ -209,7 +209,7 @@ def left_and_taken_up(address: str, stop: Callable[[], None], undisturbed: dict[
 
 
 def test_a_store_may_refuse_any_change(undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.runs.writer.have_report_written", lambda *_: None)
+    monkeypatch.setattr("howsure.runs.writer.write_report", lambda *_: None)
     store = filesystem("memory://any-change/")
     for changes in range(100):
         unwilling = Unwilling(changes)
