@@ -19,7 +19,7 @@ from typing import Any
 PRELOADED = (
     "howsure.cli.app",
     "howsure.models.hf.scoring",
-    "howsure.models.hf.sight",
+    "howsure.models.hf.pixels",
     "howsure.models.registry",
     "howsure.report.pages.report",
     "howsure.report.tables",
