@@ -21,7 +21,7 @@ from howsure.runs.files import to_json
 from howsure.runs.run import StudyJob
 from howsure.studies.trajectories import reading, text_spool
 from howsure.studies.trajectories.document import Rows, as_json
-from howsure.studies.trajectories.reading import Found, Reader, Reading, read_source
+from howsure.studies.trajectories.reading import Reader, Reading, SourceFile, read_source
 from howsure.studies.trajectories.sources import Source, find_sources
 from howsure.studies.trajectories.text_spool import TextSpool, shorten, words_of
 from howsure.studies.trajectories.turns import Loaded
@@ -230,7 +230,7 @@ def test_a_spool_gives_back_what_was_put_there(logs: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "shorten", lambda _: None)
         for source in find_sources([logs])[0]:
-            loaded.append(whole.read(Found(source)).loaded)
+            loaded.append(whole.read(SourceFile(source)).loaded)
     before = [one for each in loaded for one in each.trajectories]
     here = TextSpool()
     here.put(map(words_of, before))
@@ -289,7 +289,7 @@ def test_an_embedder_travels_without_its_weights_and_listeners() -> None:
 
 def test_readings_hold_no_words_unless_somebody_wants_them(logs: Path) -> None:
     source = Source(logs / "a.json", "a")
-    found: Reading = Reader().read(Found(source))
+    found: Reading = Reader().read(SourceFile(source))
     assert found.words == ()
     assert not any(one.said for one in found.loaded.trajectories)
-    assert len(Reader(with_words=True).read(Found(source)).words) == 5
+    assert len(Reader(with_words=True).read(SourceFile(source)).words) == 5

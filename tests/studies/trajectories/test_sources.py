@@ -13,7 +13,7 @@ import pytest
 
 from howsure import storage
 from howsure.errors import InputError
-from howsure.studies.trajectories.reading import Found, Reader, Reading, read_sources
+from howsure.studies.trajectories.reading import Reader, Reading, SourceFile, read_sources
 from howsure.studies.trajectories.sources import find_sources
 from trajectory_logs import message, results, scored, simulation
 
@@ -242,7 +242,7 @@ def test_a_file_that_ends_every_process_that_reads_it_is_named_and_the_others_ar
         put(tmp_path / f"{name}.json", [simulation(TALK, id=name)])
     whole, read_one = ids(read(tmp_path, jobs=2)[0]), Reader.read
 
-    def die(reader: Reader, file: Found) -> Reading:
+    def die(reader: Reader, file: SourceFile) -> Reading:
         if multiprocessing.parent_process() is not None and file.source.path == tmp_path / "c.json":
             os.kill(os.getpid(), signal.SIGKILL)
         return read_one(reader, file)

@@ -19,7 +19,7 @@ from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Capability, ConversationCost, Failure, Message, Model, Rolling
 from howsure.runs.run import prepared
 from howsure.studies.trajectories import TRAJECTORIES, Policy, TrajectoriesOptions
-from howsure.studies.trajectories.distances import _answered
+from howsure.studies.trajectories.distances import compared_texts
 from howsure.studies.trajectories.judge import grouped
 from howsure.studies.trajectories.proxy import conversation_of
 from howsure.studies.trajectories.tau2 import read_tau2
@@ -653,7 +653,7 @@ def test_what_a_turn_answers_to_is_what_somebody_else_said_last() -> None:
         message("assistant", "eight"),
     ]
     (found,) = read_tau2(json.dumps([simulation(talk)]).encode(), "x").trajectories
-    assert _answered(found) == [None, None, "two", "five", "five", "seven"]
+    assert compared_texts(found).answered == ["", "", "two", "five", "five", "seven"]
 
 
 def test_learned_weights_are_judged_where_there_are_distances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

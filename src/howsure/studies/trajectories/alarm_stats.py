@@ -283,7 +283,7 @@ def _shares_around(detection: Detection, places: Sequence[int]) -> _Around | Non
 
 
 def _caught_at(detection: Detection, places: Sequence[int], rate: float) -> float:
-    """The share of these runs in which an alarm rings at another rate of false alarms; at the least, above them all."""
+    """The share of these runs with an alarm at another rate of false alarms; at the least, above them all."""
     threshold: dict[int, float] = {}
     for fold in detection.folds:
         fitted = fit_threshold(fold.maxima, min(max(rate, 1e-9), 1 - 1e-9))

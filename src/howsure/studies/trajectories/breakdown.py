@@ -71,7 +71,7 @@ def _standardised_rms(run: Watched, baseline: Baseline) -> Array:
 
 
 TURN_COUNT = "turn_count"
-"""The simplest score and the simplest alarm: long runs fail more often. What does not beat it has found nothing."""
+"""The simplest score and the simplest alarm: long runs fail more often. What does not beat it knows nothing."""
 
 DETECTORS = {
     TURN_COUNT: Detector(_turn_count, "turn k is reached, whatever was said: the baseline to beat"),

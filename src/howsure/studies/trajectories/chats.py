@@ -49,6 +49,7 @@ class Message(msgspec.Struct):
     refusal: str | None = None
     tool_calls: list[ToolCall] | None = None
     function_call: Function | None = None
+    """The single one that OpenAI had before."""
     logprobs: Logprobs[Token] | list[Token] | None = None
     raw_data: RawData[Token] | None = None
     error: bool | None = None
@@ -95,48 +96,33 @@ class _Line(NamedTuple):
     with_tokens: bool
 
 
+@no_garbage_collection()
 def read_chats(data: bytes, source: str, *, with_tokens: bool = False) -> Loaded:
     """All conversations of one file; whatever is damaged is left out with a sentence, and the rest is read."""
-    with no_garbage_collection():
-        return _loaded(data, source, with_tokens)
-
-
-def _loaded(data: bytes, source: str, with_tokens: bool) -> Loaded:
     trajectories: list[Trajectory] = []
     drafts: list[Draft] = []
     losses: list[Loss] = []
     bad: list[Problem] = []
     silent: list[Problem] = []
-    for number, text in _lines(data):
+    for number, text in enumerate(io.BytesIO(data.removeprefix(codecs.BOM_UTF8)), 1):
+        if not text.strip():
+            continue
         try:
             line = _Line(number, *_decoded(text), with_tokens)
         except InputError as error:
             bad.append(Problem(source, "bad_line", f"{source}, line {number:,}: {error}"))
             continue
-        trajectory, found = _trajectory(line, source)
+        trajectory, turns = _trajectory(line, source)
         trajectories.append(trajectory)
-        drafts += found
+        drafts += turns
         losses += [loss._replace(why=f"line {number:,}: {loss.why}") for loss in line.lost]
         silent += _without_answer(line, source)
-    problems = [*_about_lines(bad, source, bool(trajectories)), *about_losses(losses, source), *silent]
+    if not trajectories and not bad:
+        bad = [about_file(source, "empty", "is empty; delete it, or write it again")]
+    elif not trajectories and len(bad) > 1:  # not what it should be, which is worth one sentence only
+        bad = [Problem(source, "malformed", f"{bad[0].sentence} (none of its {len(bad):,} lines can be read)")]
+    problems = [*bad, *about_losses(losses, source), *silent]
     return Loaded(source, len(data), None, trajectories, problems + settle(drafts, source))
-
-
-def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, by number."""
-    for number, line in enumerate(io.BytesIO(data), 1):
-        line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-        if line.strip():
-            yield number, line
-
-
-def _about_lines(bad: Sequence[Problem], source: str, any_read: bool) -> Sequence[Problem]:
-    """The bad lines; a file without a single good one is not what it should be, which is worth one sentence only."""
-    if not any_read and not bad:
-        return [about_file(source, "empty", "is empty; delete it, or write it again")]
-    if any_read or len(bad) == 1:
-        return bad
-    return [Problem(source, "malformed", f"{bad[0].sentence} (none of its {len(bad):,} lines can be read)")]
 
 
 def _decoded(text: bytes) -> tuple[Chat, list[Loss]]:
@@ -156,7 +142,8 @@ def _decoded(text: bytes) -> tuple[Chat, list[Loss]]:
 
 def _trajectory(line: _Line, source: str) -> tuple[Trajectory, list[Draft]]:
     """Without a task it is alone with its own, so that no other conversation is taken for a second try at it."""
-    chat = line.chat
+    chat, response = line.chat, line.chat.response
+    agents = (chat.model, response and response.model, response and response.body and response.body.model)
     name = next((str(known) for known in (chat.id, chat.custom_id) if known is not None), f"line {line.number}")
     trajectory = Trajectory(
         source=source,
@@ -164,18 +151,12 @@ def _trajectory(line: _Line, source: str) -> tuple[Trajectory, list[Draft]]:
         id=name,
         task_id=str(chat.task_id) if chat.task_id is not None else name,
         trial=chat.trial,
-        agent=_agent(chat),
+        agent=next((agent for agent in agents if agent), None),
     )
     trajectory.reward, trajectory.reward_missing = _reward(chat)
     drafts = fill(trajectory, _spoken(line))
     trajectory.opening = opening_of(trajectory)
     return trajectory, drafts
-
-
-def _agent(chat: Chat) -> str | None:
-    response = chat.response
-    known = (chat.model, response and response.model, response and response.body and response.body.model)
-    return next((name for name in known if name), None)
 
 
 def _reward(chat: Chat) -> tuple[float | None, str | None]:
@@ -209,42 +190,29 @@ def _spoken(line: _Line) -> Iterator[Spoken | None]:
         if message is None:
             yield None
             continue
-        within, found = logprobs_of(message.logprobs, message.raw_data)
-        yield _said(message, found, place_of(("messages", i)) + within, line, i in broken)
+        within, tokens = logprobs_of(message.logprobs, message.raw_data)
+        yield _said(message, tokens, place_of(("messages", i)) + within, line, i in broken)
     place, answer = _answer(line.chat)
     if answer is not None and answer.message is not None:
-        within, found = _logprobs_of_answer(answer, answer.message)
-        yield _said(answer.message, found, place + within, line, any(loss.path[0] == "response" for loss in line.lost))
+        message = answer.message
+        within, tokens = logprobs_of(answer.logprobs, None)
+        if not tokens:
+            within, tokens = logprobs_of(message.logprobs, message.raw_data)
+            within = f".message{within}"
+        yield _said(message, tokens, place + within, line, any(loss.path[0] == "response" for loss in line.lost))
 
 
-def _logprobs_of_answer(answer: Answer, message: Message) -> tuple[str, list[Token] | None]:
-    within, found = logprobs_of(answer.logprobs, None)
-    if found:
-        return within, found
-    within, found = logprobs_of(message.logprobs, message.raw_data)
-    return f".message{within}", found
-
-
-def _said(message: Message, found: list[Token] | None, place: str, line: _Line, broken: bool) -> Spoken:
-    content = _text(message)
+def _said(message: Message, tokens: list[Token] | None, place: str, line: _Line, broken: bool) -> Spoken:
+    content = text_of(message.content) or message.refusal or ""
+    old = [ToolCall(function=message.function_call)] if message.function_call is not None else []
     scripted = message.raw_data is None and is_greeting(message.role, content)
     return Spoken(
         role=message.role,
         content=content,
-        calls=calls_of(_calls(message)),
-        logprobs=values_of(found),
-        tokens=spellings_of(found) if line.with_tokens else None,
+        calls=calls_of([*(message.tool_calls or ()), *old]),
+        logprobs=values_of(tokens),
+        tokens=spellings_of(tokens) if line.with_tokens else None,
         place=f"line {line.number:,}: {place}",
         missing=UNREADABLE if broken else SCRIPTED if scripted else None,
         faults=(TOOL_ERROR,) if message.error else (),
     )
-
-
-def _text(message: Message) -> str:
-    return text_of(message.content) or message.refusal or ""
-
-
-def _calls(message: Message) -> list[ToolCall]:
-    """Those of today, and the single one that OpenAI had before."""
-    old = [ToolCall(function=message.function_call)] if message.function_call is not None else []
-    return [*(message.tool_calls or ()), *old]

@@ -8,74 +8,56 @@ has no gap, and no weight: never a distance of 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from howsure.measures import inference_gap, inquiry_drift
 from howsure.models.embedding import SentenceEmbedder
 from howsure.studies.trajectories.turns import SCRIPTED, Said, Trajectory, without_control_words
 
-Vectors = dict[str, NDArray[np.float64]]
+
+class Compared(NamedTuple):
+    """Texts as they are embedded; one is empty where there is nothing to embed."""
+
+    opening: str
+    turns: list[str]
+    answered: list[str]
+    """For each turn the last message before it that its own writer did not send."""
 
 
 def measure_distances(trajectories: Sequence[Trajectory], embedder: SentenceEmbedder) -> None:
     """Set `drift` and `gap` of every turn that has them; equal texts are embedded once."""
-    found = sorted({text for one in trajectories for text in _texts(one)})
-    texts = [text for text, readable in zip(found, embedder.readable(found), strict=True) if readable]
-    if not texts:
+    texts_of = [compared_texts(one) for one in trajectories]
+    distinct = sorted({text for one in texts_of for text in (one.opening, *one.turns, *one.answered) if text})
+    readable = [text for text, is_readable in zip(distinct, embedder.readable(distinct), strict=True) if is_readable]
+    if not readable:
         return
-    vectors = dict(zip(texts, embedder.embed(texts).astype(np.float64), strict=True))
-    unknown = np.full(len(next(iter(vectors.values()))), np.nan)
-    for trajectory in trajectories:
-        _measure(trajectory, vectors, unknown)
+    vectors = dict(zip(readable, embedder.embed(readable).astype(np.float64), strict=True))
+    unknown = np.full(len(vectors[readable[0]]), np.nan)
+    for trajectory, texts in zip(trajectories, texts_of, strict=True):
+        if not trajectory.turns:
+            continue
+        acts, answered = (
+            np.array([vectors.get(text, unknown) for text in row]) for row in (texts.turns, texts.answered)
+        )
+        gaps, drifts = inference_gap(acts, answered), np.full(len(acts), np.nan)
+        if texts.opening in vectors:
+            written = np.array([turn.reason != SCRIPTED for turn in trajectory.turns])
+            drifts = inquiry_drift(vectors[texts.opening], acts, written)
+        for turn, *values in zip(trajectory.turns, drifts.tolist(), gaps.tolist(), strict=True):
+            turn.drift, turn.gap = (None if np.isnan(value) else value for value in values)
 
 
-def _measure(trajectory: Trajectory, vectors: Vectors, unknown: NDArray[np.float64]) -> None:
-    def rows(texts: Sequence[str | None]) -> NDArray[np.float64]:
-        return np.array([unknown if text is None else vectors.get(text, unknown) for text in texts])
-
-    if not trajectory.turns:
-        return
-    acts = rows([_spoken(text) for text in _turns(trajectory)])
-    gaps = inference_gap(acts, rows(_answered(trajectory)))
-    opening = _spoken(trajectory.opening or "")
-    drifts = np.full(len(acts), np.nan)
-    if opening in vectors:
-        written = np.array([turn.reason != SCRIPTED for turn in trajectory.turns])
-        drifts = inquiry_drift(vectors[opening], acts, written)
-    for turn, drift, gap in zip(trajectory.turns, drifts.tolist(), gaps.tolist(), strict=True):
-        turn.drift, turn.gap = _known(drift), _known(gap)
-
-
-def _texts(trajectory: Trajectory) -> list[str]:
-    found = [trajectory.opening or "", *_turns(trajectory)]
-    spoken = [text for text in map(_spoken, found) if text is not None]
-    return spoken + [text for text in _answered(trajectory) if text is not None]
-
-
-def _turns(trajectory: Trajectory) -> list[str]:
-    """Each turn in full; the turns themselves may have been shortened."""
-    return [said.text for said in trajectory.said if said.turn is not None]
-
-
-def _answered(trajectory: Trajectory) -> list[str | None]:
-    """For each turn the last message before it that its own writer did not send."""
-    found: list[str | None] = []
+def compared_texts(trajectory: Trajectory) -> Compared:
+    """In full; the turns themselves may have been shortened."""
+    turns, answered = [], []
     last = other = Said("", "")  # the last message, and the last before it that somebody else sent
     for said in trajectory.said:
         if said.role != last.role:
             other = last
         if said.turn is not None:
-            found.append(_spoken(other.text))
+            turns.append(without_control_words(said.text))
+            answered.append(without_control_words(other.text))
         last = said
-    return found
-
-
-def _spoken(text: str) -> str | None:
-    """A text as it is embedded; None where nothing is left of it."""
-    return without_control_words(text) or None
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else value
+    return Compared(without_control_words(trajectory.opening or ""), turns, answered)

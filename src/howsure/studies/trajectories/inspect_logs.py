@@ -66,17 +66,17 @@ def read_inspect(path: str | os.PathLike[str], source: str, *, with_tokens: bool
     losses: list[Loss] = []
     scorers: tuple[str, ...] = ()
     there = 0
-    for found in _samples(path, log, names):
+    for sample in _samples(path, log, names):
         there += 1
-        if isinstance(found, Loss):
-            losses.append(found)
+        if isinstance(sample, Loss):
+            losses.append(sample)
             continue
-        trajectory = _trajectory(found, log, len(trajectories), source)
-        losses += _judge(trajectory, found)
-        drafts += fill(trajectory, _spoken(found, with_tokens))
+        trajectory = _trajectory(sample, log, len(trajectories), source)
+        losses += _judge(trajectory, sample)
+        drafts += fill(trajectory, _spoken(sample, with_tokens))
         trajectory.opening = opening_of(trajectory)
         trajectories.append(trajectory)
-        scorers = max(scorers, tuple(found.scores or ()), key=len)
+        scorers = max(scorers, tuple(sample.scores or ()), key=len)
     problems = [*about_losses(losses, source), *_missing(log, there, source), *settle(drafts, source)]
     return Loaded(source, size, log.eval.created, trajectories, problems, _notes(log, there, scorers, source))
 
@@ -98,18 +98,15 @@ def _log(path: Path) -> tuple[Any, Iterable[tuple[str | int, int]]]:
         return _read(path), ()
     if not zipfile.is_zipfile(path):
         raise InputError("is no Inspect log: an .eval file is a zip file, and this is none, or half of one; restore it")
-    if _unpacked_bytes(path) <= WHOLE_BYTES:
+    try:
+        with zipfile.ZipFile(path) as file:
+            unpacked_bytes = sum(entry.file_size for entry in file.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise InputError(f"is a damaged zip file: {_briefly(error)}; restore it") from error
+    if unpacked_bytes <= WHOLE_BYTES:
         with contextlib.suppress(InputError):  # one damaged sample spoils all; one by one the others are still good
             return _read(path), ()
     return _read(path, header_only=True), _names(path)
-
-
-def _unpacked_bytes(path: Path) -> int:
-    try:
-        with zipfile.ZipFile(path) as file:
-            return sum(entry.file_size for entry in file.infolist())
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise InputError(f"is a damaged zip file: {_briefly(error)}; restore it") from error
 
 
 def _read(path: Path, *, header_only: bool = False) -> Any:
@@ -192,14 +189,8 @@ def _trajectory(sample: Any, log: Any, index: int, source: str) -> Trajectory:
         trial=sample.epoch,
         domain=log.eval.task,
         agent=log.eval.model,
-        termination=_termination(sample),
+        termination="error" if sample.error is not None else getattr(sample.limit, "type", None),
     )
-
-
-def _termination(sample: Any) -> str | None:
-    if sample.error is not None:
-        return "error"
-    return sample.limit.type if sample.limit is not None else None
 
 
 def _judge(trajectory: Trajectory, sample: Any) -> list[Loss]:
@@ -208,7 +199,7 @@ def _judge(trajectory: Trajectory, sample: Any) -> list[Loss]:
         trajectory.reward_missing = "not_evaluable"
         return []
     name, score = next(iter((sample.scores or {}).items()), (None, None))
-    if score is None or _is_nan(score.value):  # NaN is how Inspect writes that a scorer could not tell
+    if score is None or score.value != score.value:  # NaN is how Inspect writes that a scorer could not tell
         trajectory.reward_missing = "no_reward"
         return []
     if not _is_number(score.value):
@@ -222,21 +213,13 @@ def _judge(trajectory: Trajectory, sample: Any) -> list[Loss]:
     return []
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
 def _is_number(value: Any) -> bool:
     """Whether Inspect can tell its number; of anything else it would make 0."""
-    if isinstance(value, str):
-        return value in GRADES or value.lower() in TRUTHS or _is_spelled_number(value)
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _is_spelled_number(value: str) -> bool:
+    if isinstance(value, str) and (value in GRADES or value.lower() in TRUTHS):
+        return True
     try:
-        return math.isfinite(float(value))
-    except ValueError:
+        return isinstance(value, str | int | float) and math.isfinite(float(value))
+    except (ValueError, OverflowError):
         return False
 
 
@@ -245,32 +228,22 @@ def _is_spelled_number(value: str) -> bool:
 
 def _spoken(sample: Any, with_tokens: bool) -> Iterator[Spoken]:
     for i, (message, tokens) in enumerate(zip(sample.messages, _tokens(sample), strict=True)):
+        error = getattr(message, "error", None)  # what a tool said that failed, as the model is told
+        ill_formed = any(call.parse_error for call in getattr(message, "tool_calls", None) or ())
         yield Spoken(
             role=message.role,
-            content=message.text or _error(message),
+            content=message.text or ("" if error is None else error.message),
             calls=_calls(message),
             logprobs=values_of(tokens),
             tokens=[token.token for token in tokens] if tokens and with_tokens else None,
             place=f"sample {sample.id}, epoch {sample.epoch}: log-probabilities of messages[{i}]",
             missing=GIVEN if message.source in WRITTEN_BY_NO_MODEL else None,
-            faults=_faults(message),
+            faults=(FORMAT_ERROR,) * ill_formed + (TOOL_ERROR,) * (error is not None),
         )
 
 
 def _calls(message: Any) -> tuple[str, ...]:
     return tuple(call_text(call.function, call.arguments) for call in getattr(message, "tool_calls", None) or ())
-
-
-def _error(message: Any) -> str:
-    """What a tool said that failed, as the model is told."""
-    error = getattr(message, "error", None)
-    return error.message if error is not None else ""
-
-
-def _faults(message: Any) -> tuple[str, ...]:
-    ill_formed = any(call.parse_error for call in getattr(message, "tool_calls", None) or ())
-    failed = getattr(message, "error", None) is not None
-    return (FORMAT_ERROR,) * ill_formed + (TOOL_ERROR,) * failed
 
 
 def _tokens(sample: Any) -> list[list[Any] | None]:
@@ -279,20 +252,17 @@ def _tokens(sample: Any) -> list[list[Any] | None]:
     by_id = {one.id: one.tokens for one in written if one.id is not None}
     ids = {message.id for message in sample.messages if message.id is not None}
     left = [one for one in written if one.id not in ids and one.tokens and one.text]
-    found: list[list[Any] | None] = []
+    tokens: list[list[Any] | None] = []
     for message in sample.messages:
         if message.id is not None and message.id in by_id:
-            found.append(by_id[message.id])
+            tokens.append(by_id[message.id])
             continue
-        same = next((one for one in left if _may_be(message, one)), None)
+        by_model = message.role in ACTORS and message.source not in WRITTEN_BY_NO_MODEL
+        same = next((one for one in left if by_model and one.text == _words(message)), None)
         if same is not None:
             left.remove(same)
-        found.append(same.tokens if same is not None else None)
-    return found
-
-
-def _may_be(message: Any, one: _Written) -> bool:
-    return message.role in ACTORS and message.source not in WRITTEN_BY_NO_MODEL and _words(message) == one.text
+        tokens.append(same.tokens if same is not None else None)
+    return tokens
 
 
 def _words(message: Any) -> str:

@@ -364,10 +364,10 @@ def _sweep(detection: Detection, notice_turns: int) -> list[_Point]:
     peaks = [np.fmax.accumulate(np.where(np.isnan(v.statistic), -np.inf, v.statistic)) for _, v in shown]
     thresholds = _thinned(np.unique([peak[-1] for peak in peaks]))
     places = np.array([np.searchsorted(peak, thresholds, side="right") for peak in peaks])
-    rang = np.array([place < len(peak) for place, peak in zip(places, peaks, strict=True)])
+    alarmed = np.array([place < len(peak) for place, peak in zip(places, peaks, strict=True)])
     met = np.array([_met(run, place, notice_turns) for (run, _), place in zip(shown, places, strict=True)])
     succeeded = np.array([not run.failed for run, _ in shown])
-    columns = (rang.sum(axis=0), met.sum(axis=0), rang[succeeded].sum(axis=0))
+    columns = (alarmed.sum(axis=0), met.sum(axis=0), alarmed[succeeded].sum(axis=0))
     chance = float(_by_chance([run for run, _ in shown], notice_turns).mean())
     return [
         _Point(

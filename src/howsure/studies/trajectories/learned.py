@@ -105,17 +105,14 @@ def _learn(training: Sequence[Run], held_out: Places, penalty: float, seed: int)
         states = model.filtered_all([run.distances for run in known])
         pairs = [(state_features(run.uncertainty, gamma), run) for run, gamma in zip(known, states, strict=True)]
         finite = [(s, run.failed) for s, run in pairs if s is not None and np.isfinite(s).all()]
-        weights = fit_state_weights(_table(finite), [failed for _, failed in finite], penalty=penalty)
+        if not finite:
+            raise InputError("weights cannot be learned: no run of the other tasks has finite uncertainties")
+        table = np.array([features for features, _ in finite])
+        weights = fit_state_weights(table, [failed for _, failed in finite], penalty=penalty)
     except InputError as error:
         return Fold(places, None, None, None, len(training) - len(known), str(error))
     scale = _root_mean_square(known, states, weights)
     return Fold(places, model, weights, scale, len(training) - len(finite), None)
-
-
-def _table(finite: Sequence[tuple[Array, bool]]) -> Array:
-    if not finite:
-        raise InputError("weights cannot be learned: no run of the other tasks has finite uncertainties")
-    return np.array([features for features, _ in finite])
 
 
 def _root_mean_square(known: Sequence[Run], states: Sequence[Array], weights: StateWeights) -> float:

@@ -80,20 +80,16 @@ class Logprobs(msgspec.Struct, Generic[TokenT], frozen=True):
     token_logprobs: list[float] | None = None
     tokens: list[str] | None = None
 
-    @property
-    def found(self) -> tuple[str, list[Any] | None]:
-        """The tokens that there are, and the name of the field that holds them."""
+    def place_and_tokens(self) -> tuple[str, list[Any] | None]:
+        """The name of the field that holds tokens, and these."""
         if self.content or not (self.refusal or self.token_logprobs):
             return ".content", self.content
         if self.refusal:
             return ".refusal", self.refusal
-        return ".token_logprobs", self._apart()
-
-    def _apart(self) -> list[Any]:
         numbers = self.token_logprobs or []
         if self.tokens is None or len(self.tokens) != len(numbers):
-            return [Number(value) for value in numbers]
-        return [Spelled(token, value) for token, value in zip(self.tokens, numbers, strict=True)]
+            return ".token_logprobs", [Number(value) for value in numbers]
+        return ".token_logprobs", [Spelled(token, value) for token, value in zip(self.tokens, numbers, strict=True)]
 
 
 class Choice(msgspec.Struct, Generic[TokenT], frozen=True):
@@ -117,23 +113,23 @@ def logprobs_of(logprobs: Logprobs[Any] | list[Any] | None, raw: RawData[Any] | 
     )
     for place, held in places:
         if held:
-            field, found = ("", held) if isinstance(held, list) else held.found
-            if found:
-                return place + field, found
+            field, tokens = ("", held) if isinstance(held, list) else held.place_and_tokens()
+            if tokens:
+                return place + field, tokens
     return "", None
 
 
-def values_of(found: Sequence[Any] | None) -> Array | None:
+def values_of(tokens: Sequence[Any] | None) -> Array | None:
     """The numbers of tokens, None where there are no tokens."""
-    return np.fromiter(map(_LOGPROB, found), dtype=np.float64, count=len(found)) if found else None
+    return np.fromiter(map(_LOGPROB, tokens), dtype=np.float64, count=len(tokens)) if tokens else None
 
 
-def spellings_of(found: Sequence[Any] | None) -> list[str] | None:
+def spellings_of(tokens: Sequence[Any] | None) -> list[str] | None:
     """The words of tokens; None where any is unknown: nobody could tell the others' places."""
-    if not found or isinstance(found[0], Number):
+    if not tokens or isinstance(tokens[0], Number):
         return None
-    known = [token.token for token in found if token.token is not None]
-    return known if len(known) == len(found) else None
+    known = [token.token for token in tokens if token.token is not None]
+    return known if len(known) == len(tokens) else None
 
 
 # -- calls of tools ------------------------------------------------------------------------------------------------
@@ -290,8 +286,8 @@ def decode_mended(data: bytes, decode: Callable[[bytes], tuple[T, list[Loss]]]) 
         better = mended(data)
         if better is None:
             raise
-    found, losses = _decoded(better, decode)
-    return found, [loss._replace(why=_about_numbers(loss.why)) for loss in losses]
+    decoded, losses = _decoded(better, decode)
+    return decoded, [loss._replace(why=_about_numbers(loss.why)) for loss in losses]
 
 
 def _decoded(data: bytes, decode: Callable[[bytes], T]) -> T:

@@ -61,11 +61,11 @@ def _with_numbers_only(data: bytes) -> bytes:
     """
     plain = data.replace(rb"\\", b"__")  # so that a backslash before a quote escapes it
     pieces, end, quotes = [], 0, 0
-    for found in _NO_NUMBER.finditer(data):
-        start = found.start()
+    for word in _NO_NUMBER.finditer(data):
+        start = word.start()
         quotes += plain.count(b'"', end, start) - plain.count(b'\\"', end, start)
-        pieces += [data[end:start], found[0] if quotes % 2 else NO_NUMBERS[found[0]]]
-        end = found.end()
+        pieces += [data[end:start], word[0] if quotes % 2 else NO_NUMBERS[word[0]]]
+        end = word.end()
     return b"".join([*pieces, data[end:]]) if pieces else data
 
 
@@ -77,7 +77,7 @@ def _without_halves(data: bytes) -> bytes:
     """
     if b"\\ud" not in data and b"\\uD" not in data:
         return data
-    return _ESCAPE.sub(lambda found: rb"\ufffd" if len(found[0]) == len(rb"\ufffd") else found[0], data)
+    return _ESCAPE.sub(lambda escape: rb"\ufffd" if len(escape[0]) == len(rb"\ufffd") else escape[0], data)
 
 
 def decode_partial(data: bytes | msgspec.Raw, wanted: type[T], path: Path = ()) -> tuple[T | None, list[Loss]]:
@@ -138,8 +138,8 @@ def _list(raw: msgspec.Raw, wanted: type[T], path: Path, whole: Loss) -> tuple[l
         entries = _decoder(list[msgspec.Raw]).decode(raw)
     except msgspec.ValidationError:
         return None, [whole]
-    found = [decode_partial(entry, wanted, (*path, i)) for i, entry in enumerate(entries)]
-    return [entry for entry, _ in found], [loss for _, lost in found for loss in lost]
+    decoded = [decode_partial(entry, wanted, (*path, i)) for i, entry in enumerate(entries)]
+    return [entry for entry, _ in decoded], [loss for _, lost in decoded for loss in lost]
 
 
 def _is_mendable(wanted: Any) -> bool:
@@ -151,6 +151,6 @@ def _is_mendable(wanted: Any) -> bool:
 def _why(error: Exception, path: Path) -> str:
     """msgspec's sentence with the place within the whole file."""
     text = str(error)
-    found = _PLACE.search(text)
-    inner = found["place"] if found else ""
-    return f"{place_of(path)}{inner}: {text[: found.start()] if found else text}"
+    match = _PLACE.search(text)
+    inner = match["place"] if match else ""
+    return f"{place_of(path)}{inner}: {text[: match.start()] if match else text}"

@@ -82,15 +82,10 @@ def conversations(
     refused = [i for i, cost in enumerate(taken) if isinstance(cost, Failure) and cost.reason == REFUSED]
     shorter = [conversation_of(trajectories[i], greeted=False) for i in refused]
     again = model.conversation_cost([one.messages for one in shorter], rolling) if refused else []
-    found = list(zip(whole, taken, strict=True))
+    pairs = list(zip(whole, taken, strict=True))
     for i, conversation, cost in zip(refused, shorter, again, strict=True):
-        found[i] = (conversation, cost)
-    return found
-
-
-def costs(trajectories: Sequence[Trajectory], model: Model, rolling: Rolling) -> list[ConversationCost | Failure]:
-    """What each conversation takes, before any is read."""
-    return [cost for _, cost in conversations(trajectories, model, rolling)]
+        pairs[i] = (conversation, cost)
+    return pairs
 
 
 def score_with(
@@ -102,12 +97,12 @@ def score_with(
     """
     chosen = conversations(trajectories, model, rolling)
     read = model.read_conversations([conversation.messages for conversation, _ in chosen], rolling)
-    for trajectory, (conversation, cost), found in zip(trajectories, chosen, read, strict=True):
-        if isinstance(found, Failure):
-            leave_unread(trajectory, found)
+    for trajectory, (conversation, cost), evidence in zip(trajectories, chosen, read, strict=True):
+        if isinstance(evidence, Failure):
+            leave_unread(trajectory, evidence)
         else:
             trajectory.read_again = ReadAgain(model=model.name, **({} if isinstance(cost, Failure) else cost._asdict()))
-            _scored(trajectory, conversation, found, model.name, with_tokens)
+            _scored(trajectory, conversation, evidence, model.name, with_tokens)
 
 
 def problems_of(trajectory: Trajectory) -> list[Problem]:
@@ -129,11 +124,11 @@ def leave_unread(trajectory: Trajectory, failure: Failure) -> None:
 def _scored(
     trajectory: Trajectory,
     conversation: Conversation,
-    found: Sequence[TokenLogprobs],
+    read: Sequence[TokenLogprobs],
     name: str,
     with_tokens: bool,
 ) -> None:
-    evidence = {turn: one for turn, one in zip(conversation.turns, found, strict=True) if turn is not None}
+    evidence = {turn: one for turn, one in zip(conversation.turns, read, strict=True) if turn is not None}
     drafts = []
     for place, turn in enumerate(trajectory.turns):
         if turn.reason == SCRIPTED:

@@ -67,14 +67,14 @@ def _received(source: Source, loaded: bytes, *rest: Any) -> Reading:
     return Reading(source, _unpack(loaded), *rest)
 
 
-class Found(NamedTuple):
+class SourceFile(NamedTuple):
     """A source as it is handed out, with its size as seen from here, where it can be seen."""
 
     source: Source
     byte_count: int | None = None
 
 
-Files = tuple[Found, ...]
+Files = tuple[SourceFile, ...]
 
 
 class Reader(Job[Files, list[Reading]]):
@@ -94,7 +94,7 @@ class Reader(Job[Files, list[Reading]]):
     def __call__(self, piece: Files) -> list[Reading]:
         return [self.read(file) for file in piece]
 
-    def read(self, file: Found) -> Reading:
+    def read(self, file: SourceFile) -> Reading:
         source = file.source
         if self.elsewhere and isinstance(source.path, Path) and not _is_same(source.path, file.byte_count):
             return Reading(source, _nothing(source), unseen=True)
@@ -130,10 +130,10 @@ class Reader(Job[Files, list[Reading]]):
     def _digest(self, source: Source, data: bytes) -> bytes:
         """Of all that the trajectories of a file are made of: a part of a set knows its domain and task from
         elsewhere."""
-        found = hashlib.sha256(data)
+        digest = hashlib.sha256(data)
         if source.about is not None:
-            found.update(self._about(source.about)[1])
-        return found.digest()
+            digest.update(self._about(source.about)[1])
+        return digest.digest()
 
     def _loaded(self, source: Source, data: bytes) -> Loaded:
         name = shown_name(source.path)
@@ -150,7 +150,7 @@ class Reader(Job[Files, list[Reading]]):
     def _about(self, place: Place) -> tuple[Any, bytes]:
         """What results.json says about its simulations, and the digest of its bytes; read once for all of them.
 
-        Its problems were told already, by whoever found the folder.
+        Its problems were told already, by whoever read the folder.
         """
         if place not in self._abouts:
             data = _bytes_of(place)
@@ -177,7 +177,7 @@ def _is_same(path: Path, byte_count: int | None) -> bool:
 
 def read_source(source: Source, *, with_tokens: bool = False, with_digest: bool = False) -> Reading:
     """One file, here and now."""
-    return Reader(with_tokens=with_tokens, with_digests=with_digest).read(Found(source, size_of(source.path)))
+    return Reader(with_tokens=with_tokens, with_digests=with_digest).read(SourceFile(source, size_of(source.path)))
 
 
 def read_sources(
@@ -199,18 +199,19 @@ def read_sources(
     elsewhere = engine is not None and engine.name != LocalEngine.name
     if elsewhere and jobs is not None:
         raise InputError("--jobs is for processes of this machine: with --engine ray say --workers")
-    doer = engine if engine is not None and elsewhere else ProcessEngine(_jobs(pieces, jobs))
-    for readings in doer.run(reader, pieces):
+    chosen = engine if engine is not None and elsewhere else ProcessEngine(_jobs(pieces, jobs))
+    for readings in chosen.run(reader, pieces):
         for reading in readings:
-            yield reader.read(Found(reading.source)) if reading.unseen else reading  # seen from here, as it was named
+            # What a worker does not see is read here, as it was named.
+            yield reader.read(SourceFile(reading.source)) if reading.unseen else reading
 
 
 def handed_out(sources: Iterable[Source]) -> Iterator[Files]:
     """Neighbours that one worker reads in one go."""
-    some: list[Found] = []
+    some: list[SourceFile] = []
     count = 0
     for source in sources:
-        some.append(Found(source, size_of(source.path)))
+        some.append(SourceFile(source, size_of(source.path)))
         count += UNKNOWN_BYTES if some[-1].byte_count is None else some[-1].byte_count
         if count >= BYTES_AT_ONCE:
             yield tuple(some)

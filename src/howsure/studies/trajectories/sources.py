@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -54,15 +54,12 @@ def find_sources(paths: Sequence[PathLike]) -> tuple[list[Source], list[Problem]
     problems: list[Problem] = []
     for path in paths:
         place = os.fspath(storage.checked(path))
-        found, missing = _at_address(place) if storage.is_address(place) else _behind(place)
-        problems += missing
-        for source in found:
-            sources.setdefault(_known_as(source.path), source)
+        for one in _at_address(place) if storage.is_address(place) else _behind(place):
+            if isinstance(one, Problem):
+                problems.append(one)
+            else:
+                sources.setdefault(one.path if isinstance(one.path, str) else os.path.realpath(one.path), one)
     return list(sources.values()), problems
-
-
-def _known_as(place: Place) -> str:
-    return place if isinstance(place, str) else os.path.realpath(place)
 
 
 def shown_name(place: PathLike) -> str:
@@ -78,81 +75,77 @@ def size_of(place: Place) -> int | None:
     if isinstance(place, str):
         return None
     try:
-        found = place.stat()
+        status = place.stat()
     except OSError:
         return None
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 # -- on this machine -----------------------------------------------------------------------------------------------
 
 
-def _behind(path: str) -> tuple[list[Source], list[Problem]]:
-    if os.path.isdir(path):
-        return _in_folder(Path(path))
+def _behind(path: str) -> Iterator[Source | Problem]:
     if os.path.exists(path):
-        return _named(Path(path))
+        yield from _named(Path(path))
+        return
     matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
     if not matches:
         what = "matches no file" if glob.has_magic(path) else "is not there"
-        return [], [about_file(shown_name(path), "missing_file", f"{what}; check the path")]
-    found = [_in_folder(Path(match)) if os.path.isdir(match) else _named(Path(match)) for match in matches]
-    return [source for sources, _ in found for source in sources], [p for _, problems in found for p in problems]
+        yield about_file(shown_name(path), "missing_file", f"{what}; check the path")
+    for match in matches:
+        yield from _named(Path(match))
 
 
-def _named(path: Path) -> tuple[list[Source], list[Problem]]:
-    """A file that somebody named; the results.json of a set in parts stands for all of them, as for τ² itself."""
-    if path.name == RESULTS and _is_set(path.parent):
-        return _set_in_parts(path.parent)
-    return [Source(path, shown_name(path))], []
+def _named(path: Path) -> Iterator[Source | Problem]:
+    """A folder, or a file; the results.json of a set in parts stands for all of them, as for τ² itself."""
+    if os.path.isdir(path):
+        yield from _in_folder(path)
+    elif path.name == RESULTS and _is_set(path.parent):
+        yield from _set_in_parts(path.parent)
+    else:
+        yield Source(path, shown_name(path))
 
 
-def _in_folder(folder: Path) -> tuple[list[Source], list[Problem]]:
-    if _is_set(folder):
-        return _set_in_parts(folder)
-    closed: list[OSError] = []
-    sources: list[Source] = []
+def _in_folder(folder: Path) -> Iterator[Source | Problem]:
     problems: list[Problem] = []
-    for here, folders, files in os.walk(folder, onerror=closed.append):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+    is_empty = True
+
+    def closed(error: OSError) -> None:
+        """A folder that cannot be looked into."""
+        what = f"cannot be read: {error.strerror}"
+        problems.append(about_file(shown_name(error.filename), "unreadable_file", what))
+
+    for here, folders, files in os.walk(folder, onerror=closed):
         if _is_set(Path(here)):
-            found, wrong = _set_in_parts(Path(here))
+            within = list(_set_in_parts(Path(here)))
             folders.clear()
         elif {MANIFEST, SAMPLES} <= set(files):  # a run of ours, not a log
             folders.clear()
             continue
         else:
-            found, wrong = [_found(Path(here, name)) for name in sorted(files) if _may_be_log(name)], []
-        sources += found
-        problems += wrong
-    problems += [_closed(error) for error in closed]
-    if not sources and not problems:
-        problems = [_no_logs(shown_name(folder))]
-    return sources, problems
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            paths = [Path(here, name) for name in sorted(files) if _may_be_log(name)]
+            within = [Source(path, shown_name(path), named=False) for path in paths]
+        is_empty = is_empty and not within
+        yield from within
+    yield from problems
+    if is_empty and not problems:
+        yield _no_logs(shown_name(folder))
 
 
 def _no_logs(name: str) -> Problem:
     return about_file(name, "missing_file", f"holds no {', '.join(sorted(SUFFIXES))} file")
 
 
-def _found(path: Path) -> Source:
-    return Source(path, shown_name(path), named=False)
-
-
 def _may_be_log(name: str) -> bool:
     return Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
-
-
-def _closed(error: OSError) -> Problem:
-    """A folder that cannot be looked into."""
-    return about_file(shown_name(error.filename), "unreadable_file", f"cannot be read: {error.strerror}")
 
 
 def _is_set(folder: Path) -> bool:
     return (folder / RESULTS).is_file() and (folder / SIMULATIONS).is_dir()
 
 
-def _set_in_parts(folder: Path) -> tuple[list[Source], list[Problem]]:
+def _set_in_parts(folder: Path) -> Iterator[Source | Problem]:
     about = folder / RESULTS
     try:
         content, why = about.read_bytes(), ""
@@ -163,11 +156,12 @@ def _set_in_parts(folder: Path) -> tuple[list[Source], list[Problem]]:
 
 def _in_parts(
     folder: str, about: Place, content: bytes | None, why: str, parts: Sequence[Place]
-) -> tuple[list[Source], list[Problem]]:
+) -> Iterator[Source | Problem]:
     """The simulations of a folder, checked against the index in its results.json."""
     name = shown_name(about)
+    file, problems = None, []
     if content is None:
-        file, problems = None, [about_file(name, "unreadable_file", why)]
+        problems.append(about_file(name, "unreadable_file", why))
     else:
         file, problems = read_about(content, name)
     there = {PurePosixPath(part).stem for part in parts}
@@ -177,57 +171,51 @@ def _in_parts(
         for id in indexed
         if id not in there
     ]
-    whole = [Source(about, folder)] if file is not None and isinstance(file.simulations, list) else []
-    sources = [Source(part, folder, about if file is not None else None) for part in parts]
-    if not sources and not whole and not problems:
+    sources = [Source(about, folder)] if file is not None and isinstance(file.simulations, list) else []
+    sources += [Source(part, folder, about if file is not None else None) for part in parts]
+    if not sources and not problems:
         problems = [about_file(f"{folder}/{SIMULATIONS}", "missing_part", "holds no simulation")]
-    return [*whole, *sources], problems
+    yield from problems
+    yield from sources
 
 
 # -- at an address -------------------------------------------------------------------------------------------------
 
 
-def _at_address(address: str) -> tuple[list[Source], list[Problem]]:
+def _at_address(address: str) -> Iterator[Source | Problem]:
     """The logs below a folder's address, or matching a pattern, or the one file that is there."""
     try:
         files = storage.listing(address)
     except HowsureError as error:
-        return [], [Problem(storage.shown(address), "missing_file", str(error))]
+        yield Problem(storage.shown(address), "missing_file", str(error))
+        return
     if files == [address]:
-        return [Source(address, shown_name(address))], []
+        yield Source(address, shown_name(address))
+        return
     folders: dict[str, set[str]] = {}
     for file in files:
         folder, _, name = file.rpartition("/")
         folders.setdefault(folder, set()).add(name)
     sets = {folder for folder in folders if RESULTS in folders[folder] and f"{folder}/{SIMULATIONS}" in folders}
-    ours = {folder for folder, names in folders.items() if {MANIFEST, SAMPLES} <= names}
-    sources: list[Source] = []
-    problems: list[Problem] = []
+    passed = {folder for folder, names in folders.items() if {MANIFEST, SAMPLES} <= names}  # runs of ours
+    passed |= {f"{one}/{SIMULATIONS}" for one in sets}
+    is_empty = True
     for folder in sorted(folders, key=lambda one: one.split("/")):  # as a walk through folders meets them
-        if _is_below(folder, ours | {f"{one}/{SIMULATIONS}" for one in sets}) or _is_hidden(folder, address):
+        is_hidden = any(part.startswith(".") for part in folder.removeprefix(address.rstrip("/")).split("/"))
+        if is_hidden or any(folder == top or folder.startswith(f"{top}/") for top in passed):
             continue
         if folder in sets:
-            parts = sorted(name for name in folders[f"{folder}/{SIMULATIONS}"] if name.endswith(".json"))
-            found, wrong = _parts_at(folder, parts)
+            within = list(_set_at(folder, sorted(n for n in folders[f"{folder}/{SIMULATIONS}"] if n.endswith(".json"))))
         else:
             names = sorted(name for name in folders[folder] if _may_be_log(name))
-            found, wrong = [Source(f"{folder}/{one}", shown_name(f"{folder}/{one}"), named=False) for one in names], []
-        sources += found
-        problems += wrong
-    if not sources and not problems:
-        problems = [_no_logs(shown_name(address))]
-    return sources, problems
+            within = [Source(f"{folder}/{one}", shown_name(f"{folder}/{one}"), named=False) for one in names]
+        is_empty = is_empty and not within
+        yield from within
+    if is_empty:
+        yield _no_logs(shown_name(address))
 
 
-def _is_below(folder: str, tops: set[str]) -> bool:
-    return any(folder == top or folder.startswith(f"{top}/") for top in tops)
-
-
-def _is_hidden(folder: str, address: str) -> bool:
-    return any(part.startswith(".") for part in folder.removeprefix(address.rstrip("/")).split("/"))
-
-
-def _parts_at(folder: str, parts: Sequence[str]) -> tuple[list[Source], list[Problem]]:
+def _set_at(folder: str, parts: Sequence[str]) -> Iterator[Source | Problem]:
     about = f"{folder}/{RESULTS}"
     try:
         content, why = storage.read_bytes(about), ""

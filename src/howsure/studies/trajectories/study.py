@@ -140,7 +140,8 @@ class Logs(Items[Trajectory]):
     def costs(self, chosen: Sequence[int], model: Model, rolling: Rolling) -> Iterator[ConversationCost | Failure]:
         """What the model takes for each of some conversations; a few of them are held at a time."""
         for begin in range(0, len(chosen), RUNS_AT_ONCE):
-            yield from proxy.costs(self.whole(chosen[begin : begin + RUNS_AT_ONCE]), model, rolling)
+            some = self.whole(chosen[begin : begin + RUNS_AT_ONCE])
+            yield from (cost for _, cost in proxy.conversations(some, model, rolling))
 
 
 class Asking(NamedTuple):

@@ -57,21 +57,25 @@ def summarise(
     seed: int,
 ) -> TrajectoriesSummary:
     """Means of agent and user with intervals clustered by task, and every group judged, if that is wanted."""
+    counts: Counter[str] = Counter()
+    for problem in problems:
+        counts[problem.reason] += problem.count  # a sentence may stand for many
     return TrajectoriesSummary(
         study="trajectories",
         coverage=coverage(trajectories),
         headline=[_mean(trajectories, actor, name) for actor, name in MEANINGS.items()],
         notes=[*_notes(trajectories, problems), *notes],
         simulations=len(trajectories),
-        statistics={actor: _statistics(_scores(trajectories, actor)) for actor in MEANINGS},
+        statistics={actor: _statistics(trajectories, actor) for actor in MEANINGS},
         messages=_messages(trajectories),
         groups=judge(trajectories, judging, seed=seed) if judging.judge else [],
         problems=[problem.sentence for problem in problems[:SHOWN_PROBLEMS]],
-        problem_counts=_counts(problems),
+        problem_counts=dict(sorted(counts.items())),
     )
 
 
-def _statistics(values: Sequence[float]) -> Statistics:
+def _statistics(trajectories: Sequence[Trajectory], actor: Any) -> Statistics:
+    values = [value for one in trajectories for value in scores_of(one.turns, actor)]
     column = np.array(values, dtype=np.float64)
     known = column[np.isfinite(column)]
     return Statistics(
@@ -82,18 +86,6 @@ def _statistics(values: Sequence[float]) -> Statistics:
         min=finite(min(values, default=None)),
         max=finite(max(values, default=None)),
     )
-
-
-def _counts(problems: Sequence[Problem]) -> dict[str, int]:
-    """Losses by reason; a sentence may stand for many."""
-    counts: Counter[str] = Counter()
-    for problem in problems:
-        counts[problem.reason] += problem.count
-    return dict(sorted(counts.items()))
-
-
-def _scores(trajectories: Sequence[Trajectory], actor: Any) -> list[float]:
-    return [value for one in trajectories for value in scores_of(one.turns, actor)]
 
 
 def _mean(trajectories: Sequence[Trajectory], actor: Any, name: str) -> Figure:
@@ -197,6 +189,6 @@ def _about_copies(trajectories: Sequence[Trajectory]) -> Iterator[str]:
 
 def _suspiciously_certain(trajectories: Sequence[Trajectory]) -> int:
     """Turns without the least doubt, if they are most of those that are scored; a few of them are nothing unusual."""
-    found = [turn.statistics for one in trajectories for turn in one.turns if turn.statistics is not None]
-    certain = sum(each.total_entropy == 0.0 for each in found)
-    return certain if certain > len(found) / 2 else 0
+    scored = [turn.statistics for one in trajectories for turn in one.turns if turn.statistics is not None]
+    certain = sum(each.total_entropy == 0.0 for each in scored)
+    return certain if certain > len(scored) / 2 else 0

@@ -213,32 +213,32 @@ def _loaded(
     drafts: list[Draft] = []
     trajectories = []
     for path, index, simulation in simulations:
-        trajectory, found = _trajectory(simulation, index, path, about, damage.get(path, Damage()), source)
+        trajectory, turns = _trajectory(simulation, index, path, about, damage.get(path, Damage()), source)
         trajectory.opening = opening_of(trajectory) or openings.get(trajectory.task_id)
         trajectories.append(trajectory)
-        drafts += found
+        drafts += turns
     problems = problems + about_losses(losses, source) + settle(drafts, source) + _unsupported(trajectories)
     return Loaded(source, size, about.timestamp, trajectories, problems)
 
 
 def _damage(losses: Iterable[Loss]) -> dict[Path, Damage]:
     """What of each simulation was lost, by its path."""
-    found: dict[Path, Damage] = {}
+    damage: dict[Path, Damage] = {}
     for loss in losses:
         for at, field in enumerate(loss.path[:3]):
             if field == "reward_info":
-                found.setdefault(loss.path[:at], Damage()).reward = True
+                damage.setdefault(loss.path[:at], Damage()).reward = True
             elif field == "messages" and set(loss.path[at + 2 : at + 3]) <= EVIDENCE:
-                found.setdefault(loss.path[:at], Damage()).messages.update(loss.path[at + 1 : at + 2])
-    return found
+                damage.setdefault(loss.path[:at], Damage()).messages.update(loss.path[at + 1 : at + 2])
+    return damage
 
 
 def _simulations(file: File[Any]) -> list[tuple[Path, int, Simulation[Any]]] | None:
     if isinstance(file.simulations, list):
-        found: list[tuple[Path, int, Simulation[Any]]]
-        found = [(("simulations", i), i, one) for i, one in enumerate(file.simulations) if one is not None]
-        strangers = all(one.messages is msgspec.UNSET and one.task_id is None for _, _, one in found)
-        return None if found and strangers else found
+        listed: list[tuple[Path, int, Simulation[Any]]]
+        listed = [(("simulations", i), i, one) for i, one in enumerate(file.simulations) if one is not None]
+        strangers = all(one.messages is msgspec.UNSET and one.task_id is None for _, _, one in listed)
+        return None if listed and strangers else listed
     if file.messages is not msgspec.UNSET or file.ticks:
         return [((), 0, file)]
     return None
@@ -312,40 +312,35 @@ def _spoken(messages: Iterable[Message[Any] | None], path: Path, broken: set[str
             yield None
             continue
         raw = message.raw_data if isinstance(message.raw_data, RawData) else None
-        place, found = logprobs_of(message.logprobs, raw)
+        place, tokens = logprobs_of(message.logprobs, raw)
         content = text_of(message.content)
         scripted = message.raw_data is None and is_greeting(message.role, content)
+        answers = [part for part in message.tool_messages or () if part is not None]
+        ill_formed = message.role in ACTORS and bool(message.errors)
+        failed = bool(message.error or any(part.error for part in answers))
         spoken = Spoken(
             role=message.role,
             content=content,
             calls=calls_of(message.tool_calls),
-            logprobs=values_of(found),
-            tokens=spellings_of(found),
+            logprobs=values_of(tokens),
+            tokens=spellings_of(tokens),
             place=f"{head}[{i}]{place}",
             missing=UNREADABLE if i in broken else SCRIPTED if scripted else None,
-            faults=_faults(message),
-            answers=[text_of(part.content) for part in message.tool_messages or () if part is not None],
+            faults=(FORMAT_ERROR,) * ill_formed + (TOOL_ERROR,) * failed,
+            answers=[text_of(part.content) for part in answers],
         )
-        if found:
-            found.clear()  # the numbers are in an array now; ten million of these objects take more room than that
+        if tokens:
+            tokens.clear()  # the numbers are in an array now; ten million of these objects take more room than that
         yield spoken
 
 
 # -- what is known to have gone wrong ------------------------------------------------------------------------------
 
 
-def _faults(message: Message[Any]) -> tuple[str, ...]:
-    if not (message.errors or message.error or message.tool_messages):
-        return ()
-    ill_formed = message.role in ACTORS and bool(message.errors)
-    failed = message.error or any(part is not None and part.error for part in message.tool_messages or ())
-    return (FORMAT_ERROR,) * ill_formed + (TOOL_ERROR,) * bool(failed)
-
-
 def _reviewed(
     trajectory: Trajectory, simulation: Simulation[Any], messages: Sequence[Message[Any] | None]
 ) -> Iterator[Mark]:
-    """What reviewers found; they name a turn by the number that τ² gave it."""
+    """What reviewers say; they name a turn by the number that τ² gave it."""
     number_at = {turn.message_index: turn.number for turn in trajectory.turns}
     by_turn_idx = {m.turn_idx: number_at[i] for i, m in enumerate(messages) if m is not None and i in number_at}
     for review, default in ((simulation.review, "unknown"), (simulation.user_only_review, "user")):
