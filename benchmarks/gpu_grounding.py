@@ -195,7 +195,7 @@ def measure(title: str, work: Callable[[Any], list[str]], asked: list[Any], befo
 
 def whole_study(model: Any, data: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """From the file to the summary; images are inspected, samples written, exports made, figures judged."""
-    from howsure.studies.grounding import grounding
+    from howsure.studies.grounding.study import grounding
 
     began = time.perf_counter()
     found = grounding(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howsure.models.contract import ModelOptions
-from howsure.options import Options, names_of, table_of
+from howsure.options import Options, declared, names_of, table_of
 from howsure.runs import EngineOptions
 from howsure.runs.run import RetryOptions
 from howsure.studies import registry
@@ -46,7 +46,7 @@ def check(page: str, what: str, wanted: str) -> None:
 
 @pytest.mark.parametrize("study", list(registry.HOMES))
 def test_a_page_has_the_options_of_its_study(study: str) -> None:
-    shared = frozenset(name for kind in SHARED for name in names_of(kind))
+    shared = frozenset(one.name for kind in SHARED for one in declared(kind) if one.about is not None)
     check(study.partition(" ")[0], study, table(registry.study_named(study).options, shared))
 
 

@@ -137,8 +137,7 @@ def model_name(data: bytes) -> None:
 
 def prompt_template(data: bytes) -> None:
     """Templates with hostile braces, and instructions found in prompts."""
-    from howsure.studies.grounding.frames import frame_named
-    from howsure.studies.grounding.prompts import asks_for_thousandths, fill, instruction_of
+    from howsure.studies.grounding.frames import asks_for_thousandths, fill, frame_named, instruction_of
     from howsure.studies.mcq import McqOptions
 
     text = _text(data)

@@ -76,7 +76,7 @@ def run_overlaid(data: bytes) -> None:
     """Samples drawn on their screen, which is a good one: the worst, the surely wrong, and all there are."""
     from fuzz.seeds import png
     from howsure.runs import Run
-    from howsure.studies.grounding.output.overlay import write_overlays
+    from howsure.studies.grounding.overlay import write_overlays
 
     run = Run(_unpacked(data))
     root = put("screens/screen.png", png()).parent

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from howsure.runs import Run as Run
     from howsure.studies.comparing import compare as compare
     from howsure.studies.exporting import export as export
-    from howsure.studies.grounding import grounding as grounding
+    from howsure.studies.grounding.study import grounding as grounding
     from howsure.studies.mcq import mcq as mcq
     from howsure.studies.ngram import train_ngram as train_ngram
     from howsure.studies.perplexity import perplexity as perplexity
@@ -40,7 +40,7 @@ _HOMES = {
     "TokenLogprobs": "howsure.evidence",
     "compare": "howsure.studies.comparing",
     "export": "howsure.studies.exporting",
-    "grounding": "howsure.studies.grounding",
+    "grounding": "howsure.studies.grounding.study",
     "load": "howsure.models.registry",
     "mcq": "howsure.studies.mcq",
     "perplexity": "howsure.studies.perplexity",

@@ -151,7 +151,8 @@ def signature_of(kind: type[Options], returns: Any = inspect.Signature.empty) ->
             parameters.append(
                 inspect.Parameter(option.name, place, default=option.default, annotation=hints[option.name])
             )
-    parameters.sort(key=lambda one: one.kind)
+    order = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    parameters.sort(key=lambda one: (one.kind, 0 if one.kind is one.KEYWORD_ONLY else order.index(one.name)))
     return inspect.Signature(parameters, return_annotation=returns)
 
 

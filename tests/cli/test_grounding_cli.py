@@ -94,7 +94,7 @@ def test_users_in_every_spelling(clicks: Path, tmp_path: Path) -> None:
 )
 def test_numbers_after_users_belong_to_it(written: str, users: list[int]) -> None:
     from howsure.cli.grounding import users_joined
-    from howsure.studies.grounding.reading.users import parse_users
+    from howsure.studies.grounding.options import parse_users
 
     args = users_joined(written.split())
     given = [args[i + 1] for i, arg in enumerate(args) if arg == "--users"]

@@ -6,13 +6,14 @@ import io
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from howsure.models.images import Picture
 from howsure.report.grounding import print_grounding
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.judging.judge import judge
+from howsure.studies.grounding.judge import judge
 from studies.grounding.clicks_on_paper import DELTA, about, answered, failed, run_of
 
 HOSTILE = "\x1b[2Jclick [bold]here[/] [/] \u202e"
@@ -48,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def printed(samples: list[Sample], run: Run, width: int = 120, **changed: Any) -> str:
     stream = io.StringIO()
-    summary = judge(samples, delta=DELTA) | changed
+    summary = msgspec.structs.replace(judge(samples, delta=DELTA), **changed)
     print_grounding(Console(file=stream, width=width), summary, samples, run)
     return stream.getvalue()
 
@@ -73,7 +74,7 @@ def test_a_run_fits_its_width_and_says_it_in_words(run: Run, width: int) -> None
 def test_a_narrow_terminal_cuts_neither_whose_figures_they_are_nor_the_figures(run: Run) -> None:
     samples = samples_of()
     for sample in samples:
-        sample.result["labels"]["platform"] = [["windows", "web"][sample.index % 2]]
+        sample.result.labels.platform = (["windows", "web"][sample.index % 2],)
     lines = printed(samples, run, 60).splitlines()
     for name in ("1", "2", "windows", "web"):
         assert any(line.startswith(f"{name} ") for line in lines), name
@@ -148,7 +149,7 @@ def test_numbers_that_no_screen_has_room_for_do_not_break_the_table(run: Run) ->
 
 
 def test_the_printed_folder_of_a_hostile_user_is_the_real_one(run: Run, tmp_path: Path) -> None:
-    from howsure.studies.grounding.output.exports import UserFiles
+    from howsure.studies.grounding.exports import UserFiles
 
     sample = answered("s", 0, about(picture(0), user=f"../{HOSTILE}"), (500.0, 500.0))
     UserFiles(tmp_path, [sample])

@@ -17,7 +17,7 @@ from howsure.errors import PicturesNotKept, StorageError
 from howsure.models.images import Picture, inspect_picture
 from howsure.runs import Run, pictures
 from howsure.runs.pictures import PictureKeeper, kept_count, name_of, small_copy
-from howsure.studies.grounding import grounding
+from howsure.studies.grounding.study import grounding
 from scripted import Writer
 from studies.grounding.screens import answer, flat, write_lines
 from studies.on_paper import OnPaper, write

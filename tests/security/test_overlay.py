@@ -18,9 +18,9 @@ from PIL import Image
 
 from howsure.errors import HowsureError, InputError, RunDamaged
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.output.overlay import write_overlays
 from howsure.runs.pictures import name_of, small_copy
-from studies.grounding.clicks_on_paper import about, answered, run_of, screen
+from howsure.studies.grounding.overlay import write_overlays
+from studies.grounding.clicks_on_paper import about, answered, as_written, run_of, screen
 
 LIMIT_S = 60
 
@@ -34,8 +34,9 @@ def run_with(folder: Path, *samples: Sample) -> Run:
 
 
 def clicked_on(path: object, sha256: str = "0" * 64, **more: Any) -> Sample:
-    item = about() | {"image_path": path, "image_sha256": sha256}
-    return answered("s", 0, item, (1.0, 1.0), **more)
+    sample = as_written(answered("s", 0, about(), (1.0, 1.0)))
+    sample.result.update({"image_path": path, "image_sha256": sha256} | more)
+    return sample
 
 
 class Asked(list[str]):
@@ -179,7 +180,7 @@ SOUND: dict[str, tuple[Any, ...]] = {
     "target": (),
     "gt_coord": (None,),
     "gt_content": (None, "x"),
-    "says": (None, "x"),
+    "says": (None,),
     "why_not": (None, "x"),
     "pred_raw": (None, "x"),
     "pred_coord": (None,),
@@ -188,8 +189,8 @@ SOUND: dict[str, tuple[Any, ...]] = {
     "hit": (None, True),
     "inside": (None, True),
     "within_delta": (None, True),
-    "confidence": ({},),
-    "confidence_missing": ({},),
+    "confidence": (None, {}, {"x": [{}]}),
+    "confidence_missing": (None, {}, {"x": [{}]}),
     "samples": (None,),
 }
 
@@ -212,7 +213,7 @@ def test_a_wrong_type_is_damage_with_its_place(tmp_path: Path, field: str) -> No
             except RunDamaged as error:
                 assert f"missing required field `{field}`" in str(error)
             continue
-        with pytest.raises(RunDamaged, match=r"samples.jsonl: sample 's' cannot be drawn: .*; restore it"):
+        with pytest.raises(RunDamaged, match=r"samples.jsonl, line 1: .*; delete that line"):
             write_overlays(run, tmp_path / "o", worst=5, surely_wrong=5)
 
 
@@ -233,7 +234,7 @@ TARGETS: tuple[Any, ...] = (
 def test_a_target_that_is_none_is_damage(tmp_path: Path, target: Any) -> None:
     picture = screen(tmp_path / "a.png")
     sample = clicked_on(picture.path, picture.sha256, target=target)
-    with pytest.raises(RunDamaged, match="sample 's' cannot be drawn"):
+    with pytest.raises(RunDamaged, match=r"samples.jsonl(, line 1|: sample 's' cannot be drawn): "):
         write_overlays(run_with(tmp_path / "run", sample), tmp_path / "o", every=True)
 
 

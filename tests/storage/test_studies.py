@@ -19,8 +19,8 @@ from howsure.errors import InputError
 from howsure.runs import Run
 from howsure.storage import StoredFolder, address_of
 from howsure.storage.stores import filesystem
-from howsure.studies.grounding.reading.convert import convert
-from howsure.studies.grounding.reading.data import read_items
+from howsure.studies.grounding.options import ConvertOptions
+from howsure.studies.grounding.reading.data import convert, read_items
 from howsure.studies.mcq.data import read_questions
 from howsure.studies.texts import Texts
 from storage.s3_server import S3Server
@@ -128,7 +128,7 @@ def test_screens_are_the_same_data(store: str, tmp_path: Path, folder: str) -> N
     here, there = read_items(tmp_path / "d", boxes="xywh"), read_items(f"{store}/d", boxes="xywh")
     assert here.fingerprint == there.fingerprint
     assert all(item.image.path.startswith(f"{store}/d/") for item in there.items)
-    found = convert(f"{store}/d", tmp_path / "flat.jsonl", boxes="xywh")
+    found = convert(ConvertOptions(f"{store}/d", to=tmp_path / "flat.jsonl", boxes="xywh"))
     assert read_items(tmp_path / "flat.jsonl", image_root=found.image_root).fingerprint == here.fingerprint
 
 

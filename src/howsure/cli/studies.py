@@ -78,6 +78,7 @@ class Shown:
 SHOWN = {
     "mcq": Shown("howsure.report.mcq:print_result", FlipsView),
     "perplexity": Shown("howsure.report.perplexity:print_result"),
+    "grounding": Shown("howsure.report.grounding:print_result", FlipsView),
     "trajectories": Shown("howsure.report.trajectories:print_result", TurnsView),
 }
 PLAIN = Shown("howsure.report.tables:print_result")

@@ -193,7 +193,7 @@ def auarc_interval(
     spread = spread_of(influence, clusters)
     if spread is None:
         return None
-    rare = min(labels.sum(), len(labels) - labels.sum()) if spread.clustered else math.inf
+    rare = float(min(labels.sum(), len(labels) - labels.sum())) if spread.clustered else math.inf
     trials = effective_trials(value * (1.0 - value), spread, MOST_INFORMATION * len(ranks), rare)
     low, high = score_interval(value, trials, t_critical(level, spread.t_degrees))
     rough = spread.approximate or few_rare(value, trials)

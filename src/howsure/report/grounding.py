@@ -11,15 +11,18 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from howsure.report.grounding_compare import print_comparison
 from howsure.report.mcq import confidence_in_words, ece_in_words
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
 from howsure.report.text import counted, interval_text, percent, printable, shortened, value_with_interval
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.judging.knows import CALIBRATED, DISTANCES
-from howsure.studies.grounding.output.exports import OUT, RESULTS_TEXT, safe_name
-from howsure.studies.grounding.output.overlay import surely_wrong_samples, worst_samples
 from howsure.runs.pictures import FOLDER as PICTURES
 from howsure.runs.pictures import kept_count
+from howsure.runs.run import Pair
+from howsure.studies.grounding.exports import OUT, RESULTS_TEXT, safe_name
+from howsure.studies.grounding.judge import CALIBRATED
+from howsure.studies.grounding.overlay import surely_wrong_samples, worst_samples
+from howsure.studies.grounding.record import DISTANCES
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12
 SHOWN_SAMPLES = 5
@@ -30,6 +33,13 @@ LEAST_NAME = 9
 
 ACCURACY = "accuracy\n(95% interval)"
 CUT_CHARACTERS = 300
+
+
+def print_result(console: Console, result: Any, view: Any) -> None:
+    if isinstance(result, Pair):
+        print_comparison(console, result.comparison, view.flips)
+    else:
+        print_grounding(console, *result)
 
 
 def print_grounding(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:

@@ -33,7 +33,7 @@ HOMES = {
         "How sure agent and user were, turn by turn, and whether they should have been.",
     ),
     "grounding": Home(
-        "howsure.studies.grounding:GROUNDING",
+        "howsure.studies.grounding.study:GROUNDING",
         "Where does a model click, how far off is that, and does it know?",
     ),
     "trust": Home(

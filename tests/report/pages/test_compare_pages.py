@@ -19,7 +19,7 @@ from howsure.report.pages.material import Material
 from howsure.report.pages.parts import section
 from howsure.report.pages.report import NAME, report_of, write_pair_report
 from howsure.runs import Identity, RunWriter
-from howsure.studies.grounding.judging.judge import judge as judge_clicks
+from howsure.studies.grounding.judge import judge as judge_clicks
 from report.pages.test_report import harmful
 from runs_to_look_at import make_hostile, make_mcq
 from studies.grounding import clicks_on_paper

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import htpy as h
+import msgspec
 import numpy as np
 import pytest
 from PIL import Image
@@ -23,14 +24,28 @@ from howsure.report.pages.material import Embedded, Material
 from howsure.report.pages.pictures import left_out, source_of
 from howsure.report.pages.report import report_of
 from howsure.runs import Identity, RunWriter, Sample
-from howsure.studies.grounding.judging.judge import judge
 from howsure.runs.pictures import PictureKeeper, name_of
+from howsure.studies.grounding.judge import GroundingSummary, judge
 from scripted import with_logprobs
-from studies.grounding.clicks_on_paper import DELTA, about, answered, failed
+from studies.grounding import clicks_on_paper
+from studies.grounding.clicks_on_paper import DELTA, about, as_written, record
 
 HOSTILE = '</svg><script>alert(1)</script> "> <img src=x onerror=alert(1)> \u202e'
 POLYGON = [400.0, 400.0, 600.0, 380.0, 620.0, 600.0, 420.0, 620.0]
 BOX = [400.0, 450.0, 600.0, 550.0]
+
+
+def answered(*given: Any, **more: Any) -> Sample:
+    return as_written(clicks_on_paper.answered(*given, **more))
+
+
+def failed(*given: Any) -> Sample:
+    return as_written(clicks_on_paper.failed(*given))
+
+
+def judged(samples: Sequence[Sample], skipped: int = 0) -> GroundingSummary:
+    read = [msgspec.structs.replace(sample, result=record(sample.result)) for sample in samples]
+    return judge(read, delta=DELTA, skipped=skipped)
 
 
 def material_of(
@@ -42,7 +57,7 @@ def material_of(
         with PictureKeeper(folder) as keeper:
             keeper.keep(images)
         if finished:
-            writer.finish(judge(samples, delta=DELTA))
+            writer.finish(judged(samples))
     return Material(folder, Embedded(folder, 10_000_000))
 
 
@@ -325,7 +340,7 @@ def test_the_sections_of_a_finished_run(tmp_path: Path) -> None:
 def test_only_what_claims_to_be_a_probability_of_a_hit_is_calibrated(tmp_path: Path) -> None:
     coordinates, agreement = (
         text_of(grounding_plots.does_it_know({"knows": {kind: found}})[0].body)
-        for kind, found in judge(spread_out(), delta=DELTA)["knows"].items()
+        for kind, found in judged(spread_out()).knows.items()
     )
     for words in ("ECE, 15 equal-mass bins", "a perfectly calibrated model with these confidences", "Right is here"):
         assert words in agreement
@@ -336,11 +351,11 @@ def test_only_what_claims_to_be_a_probability_of_a_hit_is_calibrated(tmp_path: P
 
 
 def test_bad_samples_have_the_other_figure_beside_them() -> None:
-    table = text_of(grounding_plots.figures(judge(spread_out(), delta=DELTA, skipped=2)).body)
+    table = text_of(grounding_plots.figures(judged(spread_out(), 2)).body)
     assert "5 of 12" in table
     assert "the same, without bad samples of the data" in table
     assert "5 of 10" in table
-    assert "bad samples" not in text_of(grounding_plots.figures(judge(spread_out(), delta=DELTA)).body)
+    assert "bad samples" not in text_of(grounding_plots.figures(judged(spread_out())).body)
 
 
 def test_a_run_in_progress_shows_what_its_rows_allow(tmp_path: Path) -> None:
@@ -445,7 +460,7 @@ def test_the_answer_is_shown_token_by_token(tmp_path: Path) -> None:
     found = {one.title: one for one in pages.about(material.sample(0), material)}
     assert list(found) == [
         "What was to be clicked", "How it was asked", "The answer", "How sure it was", "Asked again",
-        "As it was written",
+        "Raw record",
     ]  # fmt: skip
     answer = text_of(found["The answer"].body)
     assert answer.count('class="tok u0"') == len(with_logprobs(text).tokens) + 1, "and one in the legend"

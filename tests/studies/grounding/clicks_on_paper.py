@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from PIL import Image
 
 from howsure.evidence import Outcome
 from howsure.models.images import Picture, inspect_picture
 from howsure.runs import Identity, Run, RunWriter, Sample
+from howsure.studies.grounding.record import GroundingRecord
 
 DELTA = 140.0
 
@@ -77,11 +80,20 @@ def answered(
         "confidence_missing": {"coordinate_mean": "no_coordinates"} if click is None else {},
     }
     result |= more
-    return Sample(name, index, result, outcome=Outcome(correct=result["hit"], distance=l2))
+    return Sample(name, index, record(result), outcome=Outcome(correct=result["hit"], distance=l2))
+
+
+def record(result: dict[str, Any]) -> GroundingRecord:
+    return msgspec.convert(result, GroundingRecord)
+
+
+def as_written(sample: Sample) -> Sample:
+    """The same with a plain dictionary, as pages read it and as anybody may have changed it."""
+    return msgspec.structs.replace(sample, result=json.loads(msgspec.json.encode(sample.result)))
 
 
 def failed(name: str, index: int, item: dict[str, Any], detail: str = "the server hung up") -> Sample:
-    return Sample(name, index, item, reason="no_answer", detail=detail)
+    return Sample(name, index, record(item), reason="no_answer", detail=detail)
 
 
 def run_of(folder: Path, samples: Sequence[Sample], study: str = "grounding", **options: Any) -> Run:

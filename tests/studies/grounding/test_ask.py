@@ -10,10 +10,11 @@ import pytest
 from howsure.models.contract import Answer, Capability, Click, ClickRequest, Counters, Failure, Model
 from howsure.models.images import Picture
 from howsure.runs import Sample
+from howsure.runs.run import Batch, prepared
 from howsure.studies.grounding.ask import Asking, ask
 from howsure.studies.grounding.frames import FRAMES
-from howsure.studies.grounding.items import Item, Target
-from howsure.studies.grounding.work import prepare
+from howsure.studies.grounding.record import Confidence, Item, Sampled, Target
+from howsure.studies.grounding.study import GROUNDING, GroundingOptions, grounding
 
 from .screens import flat, screen, write_lines
 
@@ -56,7 +57,7 @@ class Says(Model):
 
 def asked(model: Model, target: Target = POINT, **how: Any) -> Sample:
     item = Item("one", SHOWN, "open the menu", target)
-    return ask(model, [7], [item], Asking(**{"logprobs": False} | how))[0]
+    return ask(model, Batch(("one",), (item,), (7,)), Asking(**{"logprobs": False} | how))[0]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_an_answer_against_a_target(
 def test_a_call_that_failed_has_no_verdict() -> None:
     sample = asked(Says(Answer(None, failure="the server hung up")))
     assert (sample.reason, sample.detail, sample.outcome) == ("no_answer", "the server hung up", None)
-    assert not {"hit", "pred_coord", "l2", "says"} & set(sample.result)
+    assert {sample.result[name] for name in ("hit", "pred_coord", "l2", "says")} == {None}
 
 
 def test_a_number_that_the_token_limit_ended_is_no_click() -> None:
@@ -104,9 +105,8 @@ def test_drawn_answers_are_counted_by_what_they_are() -> None:
     rounds = ("(500, 500)", "(500, 510)", NO_IDEA, REFUSES, Answer(None, failure="busy"), "(900, 900)")
     model = Says(*rounds)
     sample = asked(model, samples=5, temperature=0.3)
-    assert sample.result["samples"] == {
-        "asked": 5, "points": [[500.0, 510.0], [900.0, 900.0]], "wrong_format": 1, "refusals": 1, "failed": 1
-    }  # fmt: skip
+    points = ((500.0, 510.0), (900.0, 900.0))
+    assert sample.result.samples == Sampled(asked=5, points=points, wrong_format=1, refusals=1, failed=1)
     assert sample.result["confidence"]["agreement"] == 0.25, "of four answers one is near"
     assert [options.get("temperature", 0.0) for _, options in model.asked] == [0.0, *[0.3] * 5]
     assert sample.evidence["samples"][3] == {"text": None, "failure": "busy"}
@@ -124,8 +124,8 @@ def test_the_screen_stands_in_the_users_message() -> None:
 def test_pixels_of_the_image_as_the_network_sees_it() -> None:
     """Half as wide and a quarter as high as it is shown: (100, 50) is a quarter across and half-way down."""
     sample = asked(Says("(100, 50)", seen=(400, 100)), frame=FRAMES["resized-pixels"])
-    assert sample.result["pred_coord"] == [250.0, 500.0]
-    assert asked(Says("(100, 50)"), frame=FRAMES["pixels"]).result["pred_coord"] == [125.0, 125.0]
+    assert sample.result["pred_coord"] == (250.0, 500.0)
+    assert asked(Says("(100, 50)"), frame=FRAMES["pixels"]).result["pred_coord"] == (125.0, 125.0)
 
 
 def test_pixels_of_the_image_as_a_server_brings_it_to_size() -> None:
@@ -133,9 +133,9 @@ def test_pixels_of_the_image_as_a_server_brings_it_to_size() -> None:
     model = Says("(105, 49)", "(105, 49)")
     model.remote = True
     how: dict[str, Any] = {"frame": FRAMES["resized-pixels"]}
-    assert asked(model, **how, server_max_pixels=100_000).result["pred_coord"] == [250.0, 250.0]
+    assert asked(model, **how, server_max_pixels=100_000).result["pred_coord"] == (250.0, 250.0)
     whole = asked(model, **how).result["pred_coord"]
-    assert whole == [pytest.approx(105 / 812 * 1000), pytest.approx(49 / 392 * 1000)], "29 × 14 tokens"
+    assert whole == (pytest.approx(105 / 812 * 1000), pytest.approx(49 / 392 * 1000)), "29 × 14 tokens"
 
 
 def test_a_model_that_clicks_is_taken_at_its_pixels() -> None:
@@ -147,28 +147,41 @@ def test_a_model_that_clicks_is_taken_at_its_pixels() -> None:
             return [Click(200.0, 300.0, 0.75, "Menu", "exact")]
 
     result = asked(Clicker(), BOX).result
-    assert result["pred_coord"] == [250.0, 750.0]
-    assert (result["confidence"], result["pred_content"], result["form"]) == ({"match": 0.75}, "Menu", "exact")
+    assert result["pred_coord"] == (250.0, 750.0)
+    assert (result["confidence"], result["pred_content"], result["form"]) == (Confidence(match=0.75), "Menu", "exact")
 
 
 def test_what_is_written_into_the_run(tmp_path: Path) -> None:
     screen(tmp_path / "a.png")
     rows = [flat(), flat([], "refusal")]
     data = write_lines(tmp_path / "clicks.jsonl", rows)
-    prepared = prepare(data, Says(NO_IDEA), samples=2, temperature=0.5, prompt="{instruction}!")
+    options = GroundingOptions(data, Says(NO_IDEA), samples=2, temperature=0.5, prompt="{instruction}!")
+    with prepared(GROUNDING, options) as ready:
+        (plan,) = ready.plans
     wanted = {"samples": 2, "temperature": 0.5, "may_refuse": True, "prompt": "{instruction}!", "delta": 140.0}
-    assert wanted.items() <= prepared.options.items()
-    assert prepared.how.may_refuse
+    assert wanted.items() <= plan.more_identity.items()
+    assert plan.how.may_refuse
     with pytest.raises(ValueError, match="--temperature"):
-        prepare(data, Says(NO_IDEA), samples=2, temperature=0.0)
+        options.with_(temperature=0.0)
 
 
-def test_a_model_that_was_opened_elsewhere_stays_open(tmp_path: Path) -> None:
+def test_a_model_that_was_opened_elsewhere_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen(tmp_path / "a.png")
     data = write_lines(tmp_path / "clicks.jsonl", [flat()])
     model = Says(NO_IDEA)
-    prepared = prepare(data, model)
-    prepared.close()
+    with prepared(GROUNDING, GroundingOptions(data, model)):
+        pass
     assert not model.closed
-    prepared._replace(owned=True).close()
+    monkeypatch.setattr("howsure.studies.study.load", lambda name, **options: model)
+    with prepared(GROUNDING, GroundingOptions(data, "hf:says")):
+        assert not model.closed
     assert model.closed
+
+
+def test_two_models_are_compared(tmp_path: Path) -> None:
+    screen(tmp_path / "a.png")
+    data = write_lines(tmp_path / "clicks.jsonl", [flat()])
+    pair = grounding(data, Says("(500, 500)"), model_b=Says(NO_IDEA), out=tmp_path / "run", logprobs=False)
+    assert [pair.a.summary.accuracy, pair.b.summary.accuracy] == [1.0, 0.0]
+    assert pair.comparison.difference.accuracy == -1.0
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["a", "b", "comparison.json", "report.html"]

@@ -13,7 +13,7 @@ import pytest
 from howsure.errors import InputError, MissingCapability
 from howsure.models.openai_server import OpenAIServer
 from howsure.runs import Run
-from howsure.studies.grounding import grounding
+from howsure.studies.grounding.study import grounding
 from models.misbehaving_server import Behaviour, Connection, MisbehavingServer, error, ok
 
 from .screens import flat, screen, write_lines

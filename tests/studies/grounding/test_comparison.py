@@ -22,8 +22,10 @@ from howsure.measures import median_interval, paired_means, paired_shares
 from howsure.models.images import Picture
 from howsure.report.grounding_compare import distances_in_words, mcnemar_in_words, print_comparison
 from howsure.runs import Identity, RunWriter, Sample
-from howsure.studies.grounding.judging.judge import judge
-from studies.grounding.clicks_on_paper import DELTA, about, answered, failed
+from howsure.studies.grounding.comparison import Cells
+from howsure.studies.grounding.judge import judge
+from howsure.studies.grounding.record import Labels
+from studies.grounding.clicks_on_paper import DELTA, about, answered, failed, record
 
 BOX = (400.0, 400.0, 600.0, 600.0)
 SCREENS = [0, 0, 1, 1, 2, 3, 4, 5]
@@ -123,12 +125,22 @@ def test_shares_by_hand_over_the_same_samples_in_both(runs: tuple[Path, Path]) -
     assert difference["point_in_target"] == 0.0
     assert difference["hit_rate"] == pytest.approx(2 / 8)
     assert (difference["refused_rightly"], difference["refused_wrongly"]) == (1.0, 0.0)
-    items = {name: (one["a"], one["b"], one["items"]) for name, one in difference["figures"].items()}
+    items = {
+        name: (one["a"], one["b"], one["items"])
+        for name in difference["figures"]
+        if (one := difference["figures"][name])
+    }
     assert items["accuracy"] == (3 / 7, 5 / 7, 7)
     assert items["point_in_target"] == (1 / 2, 1 / 2, 2)
     assert items["hit_rate"] == (3 / 8, 5 / 8, 8)
     assert (a["wrong_format_count"], b["wrong_format_count"], a["failed_count"], b["failed_count"]) == (1, 1, 1, 0)
-    assert difference["wrong_format"] == {"both": 0, "only_a": 1, "only_b": 1, "neither": 6, "of": 8}
+    assert msgspec.to_builtins(difference["wrong_format"]) == {
+        "both": 0,
+        "only_a": 1,
+        "only_b": 1,
+        "neither": 6,
+        "of": 8,
+    }
     assert (a["coverage"]["text"], b["coverage"]["text"]) == ("scored 7 of 8; 1 missing: 1 no answer", "scored 8 of 8")
 
 
@@ -139,7 +151,7 @@ def test_distances_by_hand_where_both_have_one(runs: tuple[Path, Path]) -> None:
     assert (figure["a"], figure["b"], figure["items"], figure["images"]) == (70.0, 132.5, 4, 3)
     assert difference["mean_l2"] == figure["difference"] == pytest.approx(62.5)
     assert difference["median_change_l2"] == pytest.approx(25.0), "not the difference of the medians, 70"
-    assert difference["distances"] == {"both": 4, "only_a": 1, "only_b": 2, "neither": 0, "of": 7}
+    assert difference["distances"] == Cells(both=4, only_a=1, only_b=2, neither=0, of=7)
 
 
 def test_intervals_are_over_screens(runs: tuple[Path, Path], tmp_path: Path) -> None:
@@ -196,10 +208,10 @@ def test_whether_each_knows(runs: tuple[Path, Path], tmp_path: Path) -> None:
     assert list(knows) == ["coordinate_mean"]
     found = knows["coordinate_mean"]
     assert (found["a"]["value"], found["b"]["value"]) == (pytest.approx(6 / 9), pytest.approx(6 / 8))
-    assert (found["a"].pop("answers"), found["b"].pop("answers")) == (6, 6)
+    assert (found["a"].answers, found["b"].answers) == (6, 6)
     summaries = [howsure.Run(run).summary for run in runs]
     told = [one["knows"]["coordinate_mean"]["auroc"] for one in summaries if one is not None]
-    assert told == [found["a"], found["b"]], "value and interval"
+    assert [one | {"answers": 6} for one in told] == msgspec.to_builtins([found["a"], found["b"]]), "value and interval"
 
 
 def test_a_spread_is_surer_the_less_it_is(tmp_path: Path) -> None:
@@ -252,7 +264,8 @@ def test_flips_are_sorted_by_how_far_the_distance_moved(runs: tuple[Path, Path])
     ], "those without a distance in both come last, in the order of the data"
     first = flips["hit_to_miss"][0]
     assert (first["instruction"], first["l2_a"], first["l2_b"]) == ("click 0", 0.0, 300.0)
-    assert (first["pred_coord_a"], first["pred_coord_b"], first["labels"]) == ([500, 500], [800, 500], {"user": ["1"]})
+    assert (first["pred_coord_a"], first["pred_coord_b"]) == ((500, 500), (800, 500))
+    assert first["labels"] == Labels(user=("1",))
     assert flips["miss_to_hit"][1]["l2_a"] is None
 
 
@@ -270,7 +283,8 @@ def test_the_order_of_the_samples_makes_no_difference(runs: tuple[Path, Path], t
 
 def test_turned_round_every_difference_has_the_other_sign(runs: tuple[Path, Path]) -> None:
     there, back = howsure.compare(*runs)["difference"], howsure.compare(*runs[::-1])["difference"]
-    for name, figure in there["figures"].items():
+    for name in there["figures"]:
+        figure = there["figures"][name]
         assert back[name] == -there[name] or there[name] == back[name] == 0.0
         if figure["low"] is not None:
             assert back["figures"][name]["low"] == pytest.approx(-figure["high"], rel=1e-6)
@@ -292,7 +306,7 @@ def test_a_run_against_itself_differs_by_nothing_which_is_no_certainty(runs: tup
     apart = finished(tmp_path / "apart", many(12, 1))
     alike = howsure.compare(apart, apart)["difference"]["figures"]["mean_l2"]
     assert (alike["low"], alike["high"], alike["note"]) == (None, None, "no interval: all changed alike")
-    assert difference["flips"] == {"hit_to_miss": [], "miss_to_hit": []}
+    assert msgspec.to_builtins(difference["flips"]) == {"hit_to_miss": [], "miss_to_hit": []}
     assert difference["mcnemar"]["p_value"] == 1.0
 
 
@@ -308,7 +322,7 @@ def test_what_is_missing_becomes_no_number(tmp_path: Path) -> None:
     assert found["a"]["mean_l2"] is None
     empty = difference["figures"]["mean_l2"]
     assert (empty["a"], empty["b"], empty["low"], empty["items"], empty["images"]) == (None, None, None, 0, 0)
-    assert difference["distances"] == {"both": 0, "only_a": 0, "only_b": 3, "neither": 0, "of": 3}
+    assert difference["distances"] == Cells(both=0, only_a=0, only_b=3, neither=0, of=3)
     knows = difference["knows"]["coordinate_mean"]
     assert (knows["a"]["value"], knows["b"]["value"]) == (None, None)
     assert [one["moved_l2"] for one in difference["flips"]["miss_to_hit"]] == [None, None, None]
@@ -353,7 +367,7 @@ def test_bad_samples_are_misses_in_both_by_the_rule_of_a_run(tmp_path: Path) -> 
 
 
 def changed(**fields: Any) -> list[Sample]:
-    first = msgspec.structs.replace(AFTER[0], result=AFTER[0].result | fields)
+    first = msgspec.structs.replace(AFTER[0], result=record(msgspec.to_builtins(AFTER[0].result) | fields))
     return [first, *AFTER[1:]]
 
 
@@ -427,11 +441,14 @@ def test_damaged_runs_are_refused_in_one_sentence(copies: tuple[Path, Path], tmp
     lacking = finished(tmp_path / "lacking", AFTER)
     lines = (lacking / "samples.jsonl").read_text().replace('"instruction":"click 3",', "")
     (lacking / "samples.jsonl").write_text(lines)
-    with pytest.raises(RunDamaged, match="lacking/samples.jsonl: sample 's3' has no instruction"):
+    with pytest.raises(RunDamaged, match="lacking/samples.jsonl, line 4: Object missing required field `instruction`"):
         howsure.compare(copies[0], lacking)
     without = finished(tmp_path / "without", AFTER)
     rewrite(without, "summary.json", lambda summary: summary.pop("splits"))
-    with pytest.raises(RunDamaged, match="without/summary.json has no splits; run the same command again"):
+    with pytest.raises(
+        RunDamaged,
+        match=r"without/summary.json .* missing required field `splits`; run the same command again",
+    ):
         howsure.compare(copies[0], without)
     for wrong in ("140", None, True):
         rewrite(
@@ -659,7 +676,7 @@ def test_the_command_prints_the_table_and_as_data_everything(runs: tuple[Path, P
         assert words in done.stdout, words
     assert "hit in A" not in cli("compare", *runs, "--quiet").stdout
     data = cli("compare", *runs, "--json", "--output-json", tmp_path / "out.json")
-    assert json.loads(data.stdout) == json.loads(json.dumps(howsure.compare(*runs)))
+    assert json.loads(data.stdout) == json.loads(msgspec.json.encode(howsure.compare(*runs)))
     assert json.loads((tmp_path / "out.json").read_text()) == json.loads(data.stdout)
     assert "16 items, 0 model calls" in cli("compare", *runs, "--dry-run").stdout
 

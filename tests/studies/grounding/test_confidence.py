@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,8 +12,13 @@ from hypothesis import strategies as st
 
 from howsure.errors import InputError
 from howsure.evidence import TokenLogprobs
-from howsure.studies.grounding.judging.confidence import COORDINATE_KINDS, coordinate_confidence, coordinate_tokens
-from howsure.studies.grounding.judging.spread import Sampled, sampled_confidence
+from howsure.studies.grounding.confidence import (
+    COORDINATE_KINDS,
+    coordinate_confidence,
+    coordinate_tokens,
+    sampled_confidence,
+)
+from howsure.studies.grounding.record import Sampled
 
 few = settings(max_examples=200, deadline=None)
 
@@ -162,7 +168,9 @@ def test_one_click_has_no_spread_and_failed_calls_agree_with_nothing() -> None:
 
 def test_what_was_drawn_is_written_as_it_was() -> None:
     sampled = Sampled(4, ((1.0, 2.0),), wrong_format=1, refusals=1, failed=1)
-    assert sampled.to_dict() == {"asked": 4, "points": [[1.0, 2.0]], "wrong_format": 1, "refusals": 1, "failed": 1}
+    assert msgspec.json.encode(sampled) == (
+        b'{"asked":4,"points":[[1.0,2.0]],"wrong_format":1,"refusals":1,"failed":1}'
+    )
     assert sampled.answered == 3
 
 

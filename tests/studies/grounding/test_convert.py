@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.studies.grounding.reading.convert import convert
-from howsure.studies.grounding.reading.data import read_items
+from howsure.studies.grounding.options import ConvertOptions
+from howsure.studies.grounding.reading.data import convert, read_items
 
 from .screens import answer, chat, flat, screen, spot, write_array, write_lines, write_pickle
 
@@ -24,13 +24,13 @@ PLACE = st.floats(0, 1000)
 
 def assert_round_trip(data: Path, to: Path, **options: Any) -> None:
     before = read_items(data, **options)
-    told = convert(data, to, **options)
+    told = convert(ConvertOptions(data, to=to, **options))
     after = read_items(to, image_root=told.image_root)
     assert (told.written, told.skipped) == (len(before.items), before.skipped)
     assert after.items == before.items
     assert after.fingerprint == before.fingerprint
     assert after.form == "flat_jsonl"
-    again = convert(to, to.with_suffix(".again.jsonl"), image_root=told.image_root)
+    again = convert(ConvertOptions(to, to=to.with_suffix(".again.jsonl"), image_root=told.image_root))
     assert again.image_root == told.image_root
     assert to.with_suffix(".again.jsonl").read_bytes() == to.read_bytes()
 
@@ -58,7 +58,7 @@ def test_screens_in_other_folders_than_the_data(tmp_path: Path) -> None:
         write_array(tmp_path / "annotations" / f"{name}.json", [entry])
     data = tmp_path / "annotations"
     assert_round_trip(data, tmp_path / "out.jsonl")
-    told = convert(data, tmp_path / "more.jsonl")
+    told = convert(ConvertOptions(data, to=tmp_path / "more.jsonl"))
     assert told.image_root == os.path.realpath(tmp_path / "images")
     assert json.loads((tmp_path / "more.jsonl").read_text().splitlines()[0])["image"] == "x/s.png"
 
@@ -114,15 +114,15 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x.jsonl", [flat()])
     content = path.read_bytes()
     with pytest.raises(InputError, match="is there already"):
-        convert(path, path)
+        convert(ConvertOptions(path, to=path))
     assert path.read_bytes() == content
     with pytest.raises(InputError, match="is not a folder"):
-        convert(path, tmp_path / "nowhere" / "y.jsonl")
+        convert(ConvertOptions(path, to=tmp_path / "nowhere" / "y.jsonl"))
 
 
 def test_bad_data_writes_nothing(tmp_path: Path) -> None:
     screen(tmp_path / "a.png")
     path = write_lines(tmp_path / "x.jsonl", [flat(), flat([1])])
     with pytest.raises(InputError, match="1 entry of"):
-        convert(path, tmp_path / "y.jsonl")
+        convert(ConvertOptions(path, to=tmp_path / "y.jsonl"))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.png", "x.jsonl"]

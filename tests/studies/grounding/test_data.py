@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.studies.grounding.items import Target
 from howsure.studies.grounding.reading import data as data_module
 from howsure.studies.grounding.reading.boxes import Convention, Evidence, decide
 from howsure.studies.grounding.reading.data import read_items
 from howsure.studies.grounding.reading.sources import MOST_BYTES
+from howsure.studies.grounding.record import Labels, Target
 
 from .hostile_pickles import that_would_run, that_would_swell
 from .screens import PROMPT, answer, chat, flat, screen, spot, write_array, write_lines, write_pickle
@@ -62,7 +62,7 @@ def test_a_users_pickle(folder: Path, protocol: int) -> None:
     assert first.prompt == PROMPT.format("더하기를 눌러")
     assert (first.target, second.target) == (Target("point", (311.0, 541.0)), Target("point", (10.0, 20.5)))
     assert (first.content, second.content) == ("파란색 더하기 버튼", "×")
-    assert first.labels == {"user": ("3",)}
+    assert first.labels == Labels(user=("3",))
 
 
 def test_users_of_a_folder_in_the_order_of_their_numbers(folder: Path) -> None:
@@ -72,7 +72,7 @@ def test_users_of_a_folder_in_the_order_of_their_numbers(folder: Path) -> None:
     everyone = read_items(folder).items
     assert [item.id for item in everyone] == [f"user_{u}-{i}" for u in (1, 2, 10) for i in range(u)]
     some = read_items(folder, users=[2, 10]).items
-    assert Counter(item.labels["user"] for item in some) == {("2",): 2, ("10",): 10}
+    assert Counter(item.labels.user for item in some) == {("2",): 2, ("10",): 10}
     assert [item.id for item in read_items(folder, max_samples=2).items] == ["user_1-0", "user_2-0"]
 
 
@@ -89,7 +89,7 @@ def test_tuples_and_plain_strings_and_other_prompts(folder: Path) -> None:
     (item,) = read_items(write_pickle(folder / "clicks.pkl", (sample,))).items
     assert (item.id, item.instruction, item.prompt) == ("clicks-0", "press OK", "press OK")
     assert item.target == Target("point", (5.0, 6.0))
-    assert (item.labels, item.content) == ({}, None)
+    assert (item.labels, item.content) == (Labels(), None)
 
 
 def test_texts_of_several_parts_are_one(folder: Path) -> None:
@@ -243,13 +243,13 @@ def test_chats_as_json_lines_bare_and_with_fields(folder: Path) -> None:
     bare = read_items(write_lines(folder / "user_4.jsonl", [chat(), chat("b.png")]))
     assert bare.form == "chat_jsonl"
     assert [(item.id, item.labels) for item in bare.items] == [
-        ("user_4-0", {"user": ("4",)}),
-        ("user_4-1", {"user": ("4",)}),
+        ("user_4-0", Labels(user=("4",))),
+        ("user_4-1", Labels(user=("4",))),
     ]
     entries = [{"messages": chat(), "user": 9, "id": "x"}, {"messages": chat(), "user": "8"}, {"messages": chat()}]
     named = read_items(write_lines(folder / "all.jsonl", entries)).items
     assert [item.id for item in named] == ["x", "all-1", "all-2"]
-    assert [item.labels for item in named] == [{"user": ("9",)}, {"user": ("8",)}, {}]
+    assert [item.labels for item in named] == [Labels(user=("9",)), Labels(user=("8",)), Labels()]
 
 
 @pytest.mark.parametrize("entries", [[chat()], [{"messages": chat()}], [chat(), chat()]], ids=["bare", "record", "two"])
@@ -406,7 +406,7 @@ def test_flat_lines(folder: Path) -> None:
         Target("refusal"),
     ]
     assert (found.items[0].content, found.items[0].prompt) == ("OK", "press OK")
-    assert found.items[1].labels == {"user": ("7",), "type": ("icon", "text")}
+    assert found.items[1].labels == Labels(user=("7",), type=("icon", "text"))
 
 
 @pytest.mark.parametrize(
@@ -502,7 +502,7 @@ def test_screenspot_as_published(folder: Path) -> None:
     assert (first.id, second.id) == ("screenspot_mobile-0", "screenspot_mobile-1")
     assert first.target.coords == box_of((500, 500, 600, 600))
     assert second.target.coords == box_of((50, 200, 200, 600))
-    assert first.labels == {"platform": ("ios",), "type": ("icon",)}
+    assert first.labels == Labels(platform=("ios",), type=("icon",))
     assert first.prompt is None
 
 
@@ -531,12 +531,9 @@ def test_screenspot_pro_with_images_beside_annotations(tmp_path: Path) -> None:
         found = read_items(where)
         assert [item.id for item in found.items] == ["autocad_windows_0", "blender_windows_0"]
         assert found.items[1].target.coords == box_of((250, 250, 500, 500))
-        assert found.items[1].labels == {
-            "platform": ("windows",),
-            "type": ("icon",),
-            "application": ("blender",),
-            "group": ("CAD",),
-        }
+        assert found.items[1].labels == Labels(
+            platform=("windows",), type=("icon",), application=("blender",), group=("CAD",)
+        )
         assert found.decided["boxes"]["blender_windows.json"]["rule"] == "known_for_form"
 
 
@@ -649,7 +646,7 @@ def test_other_names_and_empty_fields(folder: Path) -> None:
     }
     (item,) = read_items(write_array(folder / "x.json", [entry])).items
     assert item.target.coords == box_of((100, 200, 300, 400))
-    assert item.labels == {}
+    assert item.labels == Labels()
 
 
 # -- OSWorld-G ----------------------------------------------------------------------------------------------------
@@ -671,7 +668,7 @@ def test_osworld_g(folder: Path) -> None:
     assert box.target.coords == box_of((500, 500, 600, 600))
     assert polygon.target == Target("polygon", (0.0, 0.0, 100.0, 0.0, 50.0, 500.0))
     assert nothing.target == Target("refusal")
-    assert (box.labels, nothing.labels) == ({"type": ("Icon", "Button")}, {})
+    assert (box.labels, nothing.labels) == (Labels(type=("Icon", "Button")), Labels())
     assert found.decided == {"boxes": {"x.json": {"order": "xywh", "units": "pixels", "rule": "form"}}}
     corners = read_items(folder / "x.json", boxes="xyxy", skip_bad=True)
     assert corners.skipped == 1  # 100 to 20 is no box
@@ -705,7 +702,7 @@ def test_the_real_osworld_g() -> None:
     assert first.id == "7JW3IENVKW-0"
     # 128.44, 1047.07, 26.69, 28.36 in an image of 1920 × 1080
     assert first.target.coords == box_of((66.8958, 969.5093, 80.7969, 995.7685))
-    assert first.labels == {"type": ("Icon", "Button")}
+    assert first.labels == Labels(type=("Icon", "Button"))
     assert len({item.image.path for item in found.items}) == 32
     inside = [0 <= value <= 1000 for item in found.items for value in item.target.coords]
     assert all(inside)

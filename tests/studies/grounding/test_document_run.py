@@ -14,8 +14,8 @@ import pytest
 
 import howsure
 from howsure.runs import NoProgress, Run, Sample
-from howsure.studies.grounding import grounding
 from howsure.studies.grounding.answers import parse
+from howsure.studies.grounding.study import grounding
 
 from .tiny_clicker import Lesson, answer_text, screens, train_clicker
 

@@ -11,27 +11,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from howsure.errors import StorageError
 from howsure.runs import Sample
-from howsure.studies.grounding.output import exports
-from howsure.studies.grounding.output.exports import UserFiles, by_user, safe_name
+from howsure.studies.grounding import exports
+from howsure.studies.grounding.exports import UserFiles, by_user, safe_name
+from howsure.studies.grounding.judge import GroupFigures, judge_group
 from studies.grounding.clicks_on_paper import about, answered, failed, run_of
 
 DOCUMENT_FIELDS = ["pred_raw", "pred_coord", "gt_coord", "pred_content", "gt_content"]
 
 
-def figures(samples: Sequence[Sample]) -> dict[str, Any]:
+def figures(samples: Sequence[Sample]) -> GroupFigures:
     """Three figures, written out."""
-    distances = [s.result["l2"] for s in samples if s.result.get("l2") is not None]
-    return {
-        "accuracy": sum(s.result.get("within_delta") is True for s in samples) / len(samples),
-        "mean_l2": statistics.fmean(distances) if distances else None,
-        "median_l2": statistics.median(distances) if distances else None,
-    }
+    distances = [s.result.l2 for s in samples if s.result.l2 is not None]
+    return msgspec.structs.replace(
+        judge_group([], delta=140.0),
+        accuracy=sum(s.result.within_delta is True for s in samples) / len(samples),
+        mean_l2=statistics.fmean(distances) if distances else None,
+        median_l2=statistics.median(distances) if distances else None,
+    )
 
 
 def samples_of(count: int = 12) -> list[Sample]:
@@ -190,7 +193,7 @@ def test_hostile_users_stay_in_the_run_folder(tmp_path: Path) -> None:
     run.mkdir()
     made = [answered(f"s{i}", i, about(user=name), (1.0, 1.0)) for i, name in enumerate(NAMES)]
     files = UserFiles(run, made)
-    files.finish({"delta": 140.0}, made, figures)
+    files.finish(140.0, made, figures)
     assert list(tmp_path.iterdir()) == [run]
     assert len(list(run.glob("user_*/out.json"))) == len(NAMES)
     assert [len(read(path)) for path in run.glob("user_*/out.json")] == [1] * len(NAMES)
@@ -201,7 +204,7 @@ def test_half_characters_and_line_ends_do_no_harm(tmp_path: Path) -> None:
     made = [answered("s", 0, item, (1.0, 1.0), pred_raw="\ud800 (1, 1)\r\n\u2028")]
     files = UserFiles(tmp_path, [])
     files.append(made)
-    files.finish({"delta": 140.0}, made, figures)
+    files.finish(140.0, made, figures)
     (path,) = tmp_path.glob("user_*/out.json")
     assert read(path)[0]["pred_raw"] == "\ufffd (1, 1)\r\n\u2028"
     assert (path.parent / "results.txt").read_text("utf-8").splitlines()[0] == "===== User    [2J ====="
@@ -213,7 +216,7 @@ def test_half_characters_and_line_ends_do_no_harm(tmp_path: Path) -> None:
 def test_results_are_those_of_the_user_in_the_known_form(tmp_path: Path) -> None:
     made = samples_of()
     run_of(tmp_path, made)
-    UserFiles(tmp_path, made).finish({"delta": 140.0}, made, figures)
+    UserFiles(tmp_path, made).finish(140.0, made, figures)
     # User 2: s1, s3 (wrong format), s7, s9, s11 at 30, 210, 270 and 330 thousandths.
     text = (tmp_path / "user_2" / "results.txt").read_text()
     assert text.startswith(
@@ -235,7 +238,7 @@ def test_results_are_those_of_the_user_in_the_known_form(tmp_path: Path) -> None
 def test_what_cannot_be_known_is_none_and_never_zero(tmp_path: Path) -> None:
     made = [answered("a", 0, about(user="1"), None), failed("b", 1, about(user="1"))]
     run_of(tmp_path, made, parser=None, frame=None)
-    UserFiles(tmp_path, made).finish({"delta": 140.0}, made, figures)
+    UserFiles(tmp_path, made).finish(140.0, made, figures)
     text = (tmp_path / "user_1" / "results.txt").read_text()
     assert "'mean_l2': None,\n    'median_l2': None\n" in text
     assert "over the 0 samples" in text
@@ -252,7 +255,7 @@ def test_however_a_run_came_about_its_files_are_the_same(tmp_path: Path, seed: i
     files = UserFiles(plain, [])
     for sample in made:
         files.append([sample])
-    files.finish({"delta": 140.0}, made, figures)
+    files.finish(140.0, made, figures)
     order = chance.sample(made, len(made))
     kept: list[Sample] = []
     while order:
@@ -261,7 +264,7 @@ def test_however_a_run_came_about_its_files_are_the_same(tmp_path: Path, seed: i
             batch, order = order[:2], order[2:]
             files.append(batch)
             kept += batch
-    files.finish({"delta": 140.0}, kept, figures)
+    files.finish(140.0, kept, figures)
     assert files_in(stopped) == files_in(plain)
 
 

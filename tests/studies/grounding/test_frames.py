@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.studies.grounding.answers.parse import read_answer
-from howsure.studies.grounding.answers.readings import Reading
+from howsure.studies.grounding.answers.parse import Reading, read_answer
 from howsure.studies.grounding.frames import FRAMES, frame_for, frame_named, qwen25_seen_size
 
 IMAGE, SEEN = (1920, 1080), (1288, 728)

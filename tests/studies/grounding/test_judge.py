@@ -7,6 +7,7 @@ import math
 import random
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -21,7 +22,10 @@ from howsure.measures import (
     share_interval,
 )
 from howsure.runs import Sample
-from howsure.studies.grounding.judging.judge import judge, judge_group
+from howsure.runs.files import to_json
+from howsure.studies.grounding.judge import GroundingSummary, judge, judge_group
+from howsure.studies.grounding.record import Confidence
+from studies.grounding.clicks_on_paper import record
 
 DELTA = 140.0
 BOX = (400.0, 400.0, 600.0, 600.0)
@@ -75,15 +79,17 @@ def sample(
         "confidence_missing": {},
     }
     result = about(index, kind, image, labels) | answer | more
-    return Sample(f"s{index}", index, result, outcome=Outcome(correct=hit, distance=distance))
+    return Sample(f"s{index}", index, record(result), outcome=Outcome(correct=hit, distance=distance))
 
 
 def failed(index: int, kind: str = "point", image: str | None = None, **labels: list[str]) -> Sample:
-    return Sample(f"s{index}", index, about(index, kind, image, labels), reason="server_error", detail="on paper")
+    return Sample(
+        f"s{index}", index, record(about(index, kind, image, labels)), reason="server_error", detail="on paper"
+    )
 
 
 def sure(index: int, l2: float, confidence: float, kind: str = "coordinate_mean", **more: Any) -> Sample:
-    return sample(index, l2, confidence={kind: confidence}, **more)
+    return sample(index, l2, confidence={kind: float(confidence)}, **more)
 
 
 POINTS = [sample(0, 10.0), sample(1, 140.0), sample(2, 140.001), sample(3, 300.0)]
@@ -199,7 +205,7 @@ def test_bad_samples_are_misses_and_the_other_figure_stands_beside_it() -> None:
 def test_bad_samples_count_in_every_share_that_they_may_belong_to() -> None:
     rows = [sample(0, 5.0, kind="box", inside=True), sample(1, 5.0), sample(2, says="refusal", kind="refusal")]
     figures = judge(rows, delta=DELTA, skipped=2)["figures"]
-    shares = {name: (entry["count"], entry["of"]) for name, entry in figures.items()}
+    shares = {name: (entry["count"], entry["of"]) for name in figures if (entry := figures[name])}
     assert (shares["point_in_target"], shares["point_in_box"]) == ((1, 3), (1, 1))
     assert (shares["accuracy"], shares["hit_rate"]) == ((2, 4), (3, 5))
     assert (shares["refused_rightly"], shares["wrong_format"]) == ((1, 1), (0, 3))
@@ -220,7 +226,7 @@ def test_regions_by_hand() -> None:
     ]
     found = judge(rows, delta=DELTA)
     assert found["point_in_target"] == 2 / 5
-    shares = {name: (entry["count"], entry["of"]) for name, entry in found["figures"].items()}
+    shares = {name: (entry["count"], entry["of"]) for name in found["figures"] if (entry := found["figures"][name])}
     assert shares["point_in_box"] == (1, 3)
     assert shares["point_in_polygon"] == (1, 2)
     assert shares["accuracy"] == (4, 6)
@@ -254,7 +260,7 @@ def test_refusals_by_hand() -> None:
         sample(5, 10.0),
     ]
     found = judge(rows, delta=DELTA)
-    shares = {name: (entry["count"], entry["of"]) for name, entry in found["figures"].items()}
+    shares = {name: (entry["count"], entry["of"]) for name in found["figures"] if (entry := found["figures"][name])}
     assert shares["refused_rightly"] == (1, 4)
     assert shares["refused_wrongly"] == (1, 2)
     assert shares["hit_rate"] == (2, 6)
@@ -276,7 +282,7 @@ def test_only_refusals() -> None:
 
 def test_nothing_is_judged_as_nothing() -> None:
     found = judge([], delta=DELTA)
-    values = [entry["value"] for entry in found["figures"].values()]
+    values = [found["figures"][name].value for name in found["figures"]]
     assert values == [None] * len(values)
     assert found["splits"] == found["knows"] == {}
     assert found["notes"] == []
@@ -307,10 +313,10 @@ def test_one_sample() -> None:
 
 def test_a_summary_can_be_written_as_json() -> None:
     rows = [*POINTS, sample(4, says="wrong_format"), failed(5), sure(6, 3.0, 0.5)]
-    assert json.loads(json.dumps(judge(rows, delta=DELTA, skipped=2), allow_nan=False))["total_count"] == 9
+    assert json.loads(to_json(judge(rows, delta=DELTA, skipped=2)))["total_count"] == 9
     for samples in (rows, [], [failed(0)], POINTS[:1]):
         summary = judge(samples, delta=DELTA)
-        assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+        assert msgspec.json.decode(to_json(summary), type=GroundingSummary) == summary
 
 
 def test_the_order_of_the_samples_does_not_count() -> None:
@@ -333,7 +339,7 @@ def test_the_order_of_the_samples_does_not_count() -> None:
     assert judge(shuffled, delta=DELTA, seed=3) == first
     assert judge_group(shuffled, delta=DELTA) == judge_group(rows, delta=DELTA)
     other = judge(rows, delta=DELTA, seed=4)
-    floors = [one["knows"]["agreement"]["calibration"].pop("ece_equal_mass_floor") for one in (first, other)]
+    floors = [one["knows"]["agreement"]["calibration"]["ece_equal_mass_floor"] for one in (first, other)]
     assert floors[0] != floors[1], "only the floor of the ECE is drawn by chance"
     assert other["figures"] == first["figures"]
     assert other["splits"] == first["splits"]
@@ -422,8 +428,8 @@ def test_a_group_has_the_figures_of_its_split() -> None:
     rows = [sample(i, 40.0 * i, kind="box", inside=i < 2, labels={"user": [str(i % 2)]}) for i in range(8)]
     splits = judge(rows, delta=DELTA)["splits"]["user"]
     for entry in splits:
-        mine = [row for row in rows if row.result["labels"]["user"] == [entry["value"]]]
-        assert judge_group(mine, delta=DELTA) | {"value": entry["value"]} == entry
+        mine = [row for row in rows if row.result.labels.user == (entry["value"],)]
+        assert msgspec.structs.replace(judge_group(mine, delta=DELTA), value=entry.value) == entry
     assert splits[0]["point_in_target"] == 1 / 4
     nothing = judge_group([], delta=DELTA)
     assert (nothing["accuracy"], nothing["mean_l2"], nothing["median_l2"]) == (None, None, None)
@@ -518,7 +524,7 @@ def test_a_kind_that_nobody_has_is_judged_as_nothing() -> None:
     rows = [
         sample(i, 1.0, confidence={"agreement": None}, confidence_missing={"agreement": "no_samples"}) for i in range(2)
     ]
-    assert judge(rows, delta=DELTA)["knows"]["agreement"] == {
+    assert msgspec.to_builtins(judge(rows, delta=DELTA)["knows"]["agreement"]) == {
         "answers": 0,
         "hits": 0,
         "missing": {"no_samples": 2},
@@ -611,11 +617,11 @@ def test_drawn_answers_that_failed_are_told() -> None:
 
 
 def test_a_click_without_words_is_judged_like_any_other() -> None:
-    """A model that clicks has no text and no finish reason; what it has not is no key of the result."""
+    """A model that clicks has no text and no finish reason."""
     rows = []
-    for i, row in enumerate(many(confidence={"match": 0.5})):
-        result = {key: value for key, value in row.result.items() if key != "finish_reason"} | {"pred_raw": None}
-        rows.append(Sample(row.id, i, result | {"confidence": {"match": i / 20}}))
+    for i, row in enumerate(many()):
+        without = {"finish_reason": None, "pred_raw": None, "confidence": Confidence(match=i / 20)}
+        rows.append(Sample(row.id, i, msgspec.structs.replace(row.result, **without)))
     found = judge(rows, delta=DELTA)
     assert found["accuracy"] == 0.5
     assert math.isclose(found["knows"]["match"]["auroc"]["value"], 0.45)

@@ -14,9 +14,19 @@ from PIL import Image
 from howsure.errors import InputError
 from howsure.models.images import Picture
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.output.drawing import BLACK, BLUE, GREEN, LEAST_SIDE_PX, VERMILION, WHITE, YELLOW, Sheet
-from howsure.studies.grounding.output.lettering import BUILT_IN, spelled
-from howsure.studies.grounding.output.overlay import (
+from howsure.studies.grounding.drawing import (
+    BLACK,
+    BLUE,
+    BUILT_IN,
+    GREEN,
+    LEAST_SIDE_PX,
+    VERMILION,
+    WHITE,
+    YELLOW,
+    Sheet,
+    spelled,
+)
+from howsure.studies.grounding.overlay import (
     chosen_samples,
     draw_overlay,
     file_names,
@@ -24,6 +34,7 @@ from howsure.studies.grounding.output.overlay import (
     worst_samples,
     write_overlays,
 )
+from howsure.studies.grounding.record import Confidence
 from studies.grounding.clicks_on_paper import about, answered, failed, run_of, screen
 
 OSWORLD_G = Path(__file__).parents[4] / "shared" / "data" / "osworld_g"
@@ -285,7 +296,7 @@ def test_a_screen_that_moved_is_found_by_its_name_and_bytes(tmp_path: Path) -> N
 def test_a_path_that_climbs_is_not_followed_out_of_the_root(tmp_path: Path) -> None:
     picture = screen(tmp_path / "outside" / "a.png")
     sample = answered("s", 0, about(picture), (1.0, 1.0))
-    sample.result["image_path"] = "/gone/../outside/a.png"
+    sample.result.image_path = "/gone/../outside/a.png"
     (tmp_path / "root").mkdir()
     with pytest.raises(InputError, match="nothing under .*root is it"):
         draw_overlay(sample, image_root=tmp_path / "root")
@@ -317,11 +328,10 @@ def test_the_worst_and_the_surely_wrong(light: Picture) -> None:
     assert [s.id for s in worst_samples(made, 9)] == ["far", "near", "hit"], "only those that have a distance"
     kind, wrong = surely_wrong_samples(made, 9)
     assert (kind, [s.id for s in wrong]) == ("coordinate_mean", ["near", "far"])
-    spread_only = [
-        Sample(s.id, s.index, s.result | {"confidence": {"spread": s.result.get("confidence", {}).get("spread")}})
-        for s in made
-    ]
-    kind, wrong = surely_wrong_samples(spread_only, 9)
+    for sample in made:
+        if sample.result.confidence is not None:
+            sample.result.confidence = Confidence(spread=sample.result.confidence.spread)
+    kind, wrong = surely_wrong_samples(made, 9)
     assert (kind, [s.id for s in wrong]) == ("spread", ["far", "near"]), "of a distance, the least is the surest"
     assert surely_wrong_samples([], 3) == (None, [])
 

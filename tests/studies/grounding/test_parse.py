@@ -13,11 +13,11 @@ from howsure.studies.grounding.answers.parse import (
     FORM_ORDERED_BY_NAME,
     MOST_CHARACTERS,
     WHY_NOT,
+    Reading,
     is_ordered_by_name,
     read_answer,
 )
-from howsure.studies.grounding.answers.parse_numbers import MOST, plain, read_number
-from howsure.studies.grounding.answers.readings import Reading
+from howsure.studies.grounding.answers.places import MOST, plain
 from studies.grounding.answer_forms import ROWS, Row, fields
 
 
@@ -29,7 +29,7 @@ def check(text: str, reading: Reading) -> None:
         assert reading.why_not is None
         assert reading.form
         assert len(reading.spans) in (2, 4)
-        numbers = [read_number(text[a:b]) for a, b in reading.spans]
+        numbers = [float(plain(text)[a:b]) for a, b in reading.spans]
         if reading.form.endswith("axes_and_size"):
             x, y, width, height = numbers
             numbers = [x, y, x + width, y + height]

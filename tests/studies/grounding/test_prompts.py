@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from howsure.errors import InputError
 from howsure.studies.grounding.answers.parse import read_answer
-from howsure.studies.grounding.frames import FRAMES
-from howsure.studies.grounding.prompts import MAY_REFUSE, asks_for_thousandths, document_prompt, fill, instruction_of
+from howsure.studies.grounding.frames import (
+    FRAMES,
+    MAY_REFUSE,
+    asks_for_thousandths,
+    document_prompt,
+    fill,
+    instruction_of,
+)
 
 THOUSAND = FRAMES["relative-1000"]
 PUBLISHED = """\

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.studies.grounding.reading.users import MOST_USERS, parse_users
+from howsure.studies.grounding.options import MOST_USERS, parse_users
 
 
 @pytest.mark.parametrize(

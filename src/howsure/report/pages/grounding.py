@@ -25,8 +25,7 @@ from howsure.report.pages.parts import card, long_text, words
 from howsure.report.pages.pictures import left_out
 from howsure.report.pages.sureness import extremes
 from howsure.runs import Sample
-from howsure.studies.grounding.items import LABELS
-from howsure.studies.grounding.judging.knows import DISTANCES
+from howsure.studies.grounding.record import DISTANCES, LABELS
 
 __all__ = ["COLUMNS", "about", "picks", "row", "sections"]
 

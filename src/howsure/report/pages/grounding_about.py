@@ -16,9 +16,8 @@ from howsure.report.pages.parts import badge, facts, long_text, table, words
 from howsure.report.pages.plain import as_written
 from howsure.report.pages.tokens import legend, readable_shades_of, shaded
 from howsure.runs import Sample
-from howsure.studies.grounding.frames import FRAMES
-from howsure.studies.grounding.judging.knows import DISTANCES
-from howsure.studies.grounding.prompts import document_prompt, fill
+from howsure.studies.grounding.frames import FRAMES, document_prompt, fill
+from howsure.studies.grounding.record import DISTANCES
 
 SHOWN_DRAWN = 50
 _OWN_PROMPTS = ("chat_pickle", "chat_jsonl", "flat_jsonl")

@@ -22,8 +22,8 @@ from howsure.report.pages.named import Named, dots
 from howsure.report.pages.parts import table, words
 from howsure.report.pages.sureness import reliability, risk_coverage
 from howsure.report.text import counted, percent
-from howsure.studies.grounding.judging.figures import WITHOUT_BAD
-from howsure.studies.grounding.judging.knows import CALIBRATED
+from howsure.studies.grounding.figures import WITHOUT_BAD
+from howsure.studies.grounding.judge import CALIBRATED
 
 BARS = 28
 ACROSS = 1415.0

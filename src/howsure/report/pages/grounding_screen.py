@@ -20,7 +20,7 @@ from howsure.report.pages.material import Material
 from howsure.report.pages.parts import words
 from howsure.report.pages.pictures import drawing_of, missing
 from howsure.runs import Sample
-from howsure.studies.grounding.output.overlay import is_outside
+from howsure.studies.grounding.figures import is_outside
 
 CARD_PX, PAGE_PX = (540, 360), (1240, 860)
 """The room for a screen: smaller ones are enlarged to fill it, as far as their longest side."""

@@ -9,8 +9,9 @@ from typing import Any
 from howsure.report.pages.parts import words
 from howsure.report.pages.tokens import percent
 from howsure.runs import Sample
-from howsure.studies.grounding.judging.knows import DISTANCES
-from howsure.studies.grounding.output.overlay import is_outside, legend
+from howsure.studies.grounding.figures import is_outside
+from howsure.studies.grounding.overlay import legend
+from howsure.studies.grounding.record import DISTANCES
 
 KIND_WORDS = {
     "coordinate_mean": "mean probability of the tokens that spell the coordinates",

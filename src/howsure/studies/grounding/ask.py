@@ -10,28 +10,32 @@ from howsure.evidence import Outcome
 from howsure.measures import click_distances, in_box, in_polygon
 from howsure.models.contract import Answer, Capability, Click, ClickRequest, Failure, Message, Model
 from howsure.runs import Sample
+from howsure.runs.run import Batch
 from howsure.storage import absolute
 from howsure.studies.grounding.answers import compat, parse
-from howsure.studies.grounding.answers.readings import Reading
-from howsure.studies.grounding.frames import FRAMES, Frame, qwen25_seen_size
-from howsure.studies.grounding.items import FRAME, Item, Place, Target
-from howsure.studies.grounding.judging.confidence import COORDINATE_KINDS, NOT_ALIGNED, Sureness, coordinate_confidence
-from howsure.studies.grounding.judging.spread import Sampled, sampled_confidence
-from howsure.studies.grounding.prompts import document_prompt, fill
-from howsure.studies.pairs import seed_of
+from howsure.studies.grounding.answers.parse import Reading
+from howsure.studies.grounding.confidence import (
+    COORDINATE_KINDS,
+    NOT_ALIGNED,
+    Sureness,
+    coordinate_confidence,
+    sampled_confidence,
+)
+from howsure.studies.grounding.frames import FRAMES, Frame, document_prompt, fill, qwen25_seen_size
+from howsure.studies.grounding.record import (
+    FRAME,
+    Confidence,
+    ConfidenceMissing,
+    GroundingRecord,
+    Item,
+    Place,
+    Sampled,
+    Target,
+)
+from howsure.studies.study import seed_of
 
 ALTERNATIVES = 5
 """Tokens that might have been written instead, kept for each that was."""
-
-PARSERS = ("strict", "compat")
-
-
-def read(answer: Answer, parser: str) -> Reading:
-    """What an answer says. Strictly, a number at the end of one that the token limit ended might have gone on."""
-    text = answer.text or ""
-    if parser == "compat":
-        return compat.read_answer(text)
-    return parse.read_answer(text, cut_short=answer.finish_reason == "length")
 
 
 class Asking(NamedTuple):
@@ -42,7 +46,6 @@ class Asking(NamedTuple):
     may_refuse   whether the prompt allows the answer that there is nothing to click
     samples      how many more answers are drawn, at `temperature`
     logprobs     whether the probabilities of the answer's tokens are asked for
-    seed         what the draws of this batch begin with
     """
 
     frame: Frame = FRAMES["relative-1000"]
@@ -54,7 +57,6 @@ class Asking(NamedTuple):
     samples: int = 0
     temperature: float = 1.0
     logprobs: bool = True
-    seed: int = 0
     server_max_pixels: int | None = None
 
     def prompt(self, item: Item) -> str:
@@ -69,56 +71,58 @@ class Asking(NamedTuple):
         return (Message("user", self.prompt(item), (item.image,)),)
 
 
-class Answered(NamedTuple):
-    """What was found for one item, before it is set against the target: a place in the 0–1000 frame, or none."""
-
-    says: str
-    place: Place | None
-    fields: dict[str, Any]
-    confidence: dict[str, float | None]
-    missing: dict[str, str]
-    evidence: dict[str, Any]
-
-
-def ask(model: Model, indices: Sequence[int], items: Sequence[Item], how: Asking) -> list[Sample]:
+def ask(model: Model, batch: Batch, how: Asking) -> list[Sample[GroundingRecord]]:
     """One sample for each item of a batch: a pure function of the batch, so that it can be done again."""
     if Capability.CLICK in model.capabilities:
-        clicks = model.click([ClickRequest(item.instruction, item.image) for item in items])
-        found = [clicked(item, one) for item, one in zip(items, clicks, strict=True)]
+        clicks = model.click([ClickRequest(item.instruction, item.image) for item in batch.items])
+        answers = [clicked(item, click) for item, click in zip(batch.items, clicks, strict=True)]
     else:
-        found = _written(model, items, how)
-    rows = zip(indices, items, found, strict=True)
-    return [to_sample(index, item, one, how.delta) for index, item, one in rows]
+        answers = _written(model, batch, how)
+    rows = zip(batch.indices, batch.items, answers, strict=True)
+    return [to_sample(index, item, answer, how.delta) for index, item, answer in rows]
 
 
-# -- a model that clicks --------------------------------------------------------------------------------------------
+def about(item: Item) -> GroundingRecord:
+    """What a sample says of its item, answered or not."""
+    return GroundingRecord(
+        instruction=item.instruction,
+        labels=item.labels,
+        image_path=absolute(item.image.path),
+        image_sha256=item.image.sha256,
+        image_size=(item.image.width, item.image.height),
+        target=item.target,
+        gt_coord=item.target.centre,
+        gt_content=item.content,
+    )
 
 
-def clicked(item: Item, click: Click | Failure) -> Answered | Failure:
+Answered = tuple[GroundingRecord, dict[str, Any]] | Failure
+"""What a model did about one item, before it is set against the target, with its evidence; or why it did nothing."""
+
+
+def clicked(item: Item, click: Click | Failure) -> Answered:
+    """Of a model that clicks."""
     if isinstance(click, Failure):
         return click
-    place = _scaled((click.x_px, click.y_px), (item.image.width, item.image.height))
-    fields = {"pred_raw": None, "pred_content": click.matched, "form": click.how, "why_not": None}
-    return Answered("point", place, fields, {"match": click.confidence}, {}, {})
+    record = about(item)
+    record.pred_content, record.form, record.says = click.matched, click.how, "point"
+    record.pred_coord = click.x_px / item.image.width * FRAME, click.y_px / item.image.height * FRAME
+    record.confidence, record.confidence_missing = Confidence(match=click.confidence), ConfidenceMissing()
+    return record, {}
 
 
 # -- a model that writes --------------------------------------------------------------------------------------------
 
 
-def _written(model: Model, items: Sequence[Item], how: Asking) -> list[Answered | Failure]:
-    """The likeliest answer to each, then the drawn ones."""
+def _written(model: Model, batch: Batch, how: Asking) -> list[Answered]:
+    """The likeliest answer to each, then the drawn ones.
+
+    A server would give the same answer to the same seed, so every round has a seed of its own.
+    """
+    seed = 0 if batch.seed is None else batch.seed
     top = ALTERNATIVES if how.logprobs else None
-    conversations = [how.conversation(item) for item in items]
-    answers = model.generate(conversations, max_tokens=how.max_new_tokens, top_logprobs=top, seed=seed_of(how.seed))
-    drawn = _drawn(model, conversations, answers, how)
-    return [_read(model, item, answer, more, how) for item, answer, more in zip(items, answers, drawn, strict=True)]
-
-
-def _drawn(
-    model: Model, conversations: Sequence[tuple[Message, ...]], answers: Sequence[Answer], how: Asking
-) -> list[list[Answer]]:
-    """More answers to what was answered. A server would give the same answer to the same seed, so every round has a
-    seed of its own."""
+    conversations = [how.conversation(item) for item in batch.items]
+    answers = model.generate(conversations, max_tokens=how.max_new_tokens, top_logprobs=top, seed=seed_of(seed))
     answered = [i for i, answer in enumerate(answers) if answer.text is not None]
     drawn: list[list[Answer]] = [[] for _ in answers]
     for number in range(how.samples if answered else 0):
@@ -127,14 +131,15 @@ def _drawn(
             max_tokens=how.max_new_tokens,
             temperature=how.temperature,
             top_logprobs=None,
-            seed=seed_of(how.seed, 1 + number),
+            seed=seed_of(seed, 1 + number),
         )
         for i, answer in zip(answered, more, strict=True):
             drawn[i].append(answer)
-    return drawn
+    rows = zip(batch.items, answers, drawn, strict=True)
+    return [_read(model, item, answer, others, how) for item, answer, others in rows]
 
 
-def _read(model: Model, item: Item, answer: Answer, drawn: Sequence[Answer], how: Asking) -> Answered | Failure:
+def _read(model: Model, item: Item, answer: Answer, drawn: Sequence[Answer], how: Asking) -> Answered:
     if answer.text is None:
         return Failure("no_answer", answer.failure or "the model gave no answer")
     reading = read(answer, how.parser)
@@ -142,43 +147,41 @@ def _read(model: Model, item: Item, answer: Answer, drawn: Sequence[Answer], how
         place = _place(model, item, reading, how)
     except UnusableImage as error:  # nobody knows what a server made of it
         return Failure("unusable_image", str(error))
-    fields: dict[str, Any] = {
-        "pred_raw": answer.text,
-        "pred_content": reading.content,
-        "form": reading.form,
-        "why_not": reading.why_not,
-        "finish_reason": answer.finish_reason,
-    }
+    record = about(item)
+    record.pred_raw, record.pred_content, record.finish_reason = answer.text, reading.content, answer.finish_reason
+    record.form, record.why_not, record.says, record.pred_coord = reading.form, reading.why_not, reading.says, place
     evidence: dict[str, Any] = {} if answer.logprobs is None else {"answer": answer.logprobs.to_dict()}
-    confidence, missing = _sureness(answer, reading, how)
+    sureness = Sureness({}, {})
+    if how.logprobs and answer.not_aligned:
+        sureness = Sureness.none(COORDINATE_KINDS, NOT_ALIGNED)
+    elif how.logprobs:
+        sureness = coordinate_confidence(answer.text, answer.logprobs, reading.spans)
     if how.samples:
-        sampled = _sampled(model, item, drawn, how)
-        found = sampled_confidence(reading.says, place, sampled, delta=how.delta)
-        confidence |= found.confidence
-        missing |= found.missing
-        fields["samples"] = sampled.to_dict()
+        record.samples = _sampled(model, item, drawn, how)
+        again = sampled_confidence(reading.says, place, record.samples, delta=how.delta)
+        sureness = Sureness(sureness.confidence | again.confidence, sureness.missing | again.missing)
         evidence["samples"] = [{"text": one.text, "failure": one.failure} for one in drawn]
-    return Answered(reading.says, place, fields, confidence, missing, evidence)
+    record.confidence = Confidence(**sureness.confidence)
+    record.confidence_missing = ConfidenceMissing(**sureness.missing)
+    return record, evidence
 
 
-def _sureness(answer: Answer, reading: Reading, how: Asking) -> tuple[dict[str, float | None], dict[str, str]]:
-    if not how.logprobs:
-        return {}, {}
-    if answer.not_aligned:
-        found = Sureness.none(COORDINATE_KINDS, NOT_ALIGNED)
-    else:
-        found = coordinate_confidence(answer.text or "", answer.logprobs, reading.spans)
-    return dict(found.confidence), dict(found.missing)
+def read(answer: Answer, parser: str) -> Reading:
+    """What an answer says. Strictly, a number at the end of one that the token limit ended might have gone on."""
+    text = answer.text or ""
+    if parser == "compat":
+        return compat.read_answer(text)
+    return parse.read_answer(text, cut_short=answer.finish_reason == "length")
 
 
 def _sampled(model: Model, item: Item, drawn: Sequence[Answer], how: Asking) -> Sampled:
     readings = [read(one, how.parser) for one in drawn if one.text is not None]
-    places = [place for reading in readings if (place := _place(model, item, reading, how)) is not None]
+    says = [reading.says for reading in readings]
     return Sampled(
         asked=len(drawn),
-        points=tuple(places),
-        wrong_format=sum(reading.says == "wrong_format" for reading in readings),
-        refusals=sum(reading.says == "refusal" for reading in readings),
+        points=tuple(place for one in readings if (place := _place(model, item, one, how)) is not None),
+        wrong_format=says.count("wrong_format"),
+        refusals=says.count("refusal"),
         failed=len(drawn) - len(readings),
     )
 
@@ -192,53 +195,27 @@ def _place(model: Model, item: Item, reading: Reading, how: Asking) -> Place | N
     return how.frame.place_of(reading, image_size=size, seen_size=seen)
 
 
-def _scaled(place: Place, size: tuple[int, int]) -> Place:
-    return place[0] / size[0] * FRAME, place[1] / size[1] * FRAME
-
-
 # -- against the target ---------------------------------------------------------------------------------------------
 
 
-def to_sample(index: int, item: Item, found: Answered | Failure, delta: float) -> Sample:
+def to_sample(index: int, item: Item, answered: Answered, delta: float) -> Sample[GroundingRecord]:
     """What the model did, judged; or why it did nothing."""
-    if isinstance(found, Failure):
-        return Sample(item.id, index, about(item), reason=found.reason, detail=found.detail)
-    result = about(item) | found.fields
-    result |= {"pred_coord": None if found.place is None else list(found.place), "says": found.says}
-    result |= {"confidence": found.confidence, "confidence_missing": found.missing}
-    result |= _judged(item.target, found, delta)
-    outcome = Outcome(correct=result["hit"], distance=result["l2"])
-    return Sample(item.id, index, result, found.evidence, outcome)
-
-
-def _judged(target: Target, found: Answered, delta: float) -> dict[str, Any]:
-    if target.kind == "refusal":
-        return {"l2": None, "within_delta": None, "inside": None, "hit": found.says == "refusal"}
-    l2 = None
-    if found.place is not None and target.centre is not None:
-        l2 = float(click_distances([found.place], [target.centre])[0])
-    within = l2 is not None and l2 <= delta
-    inside = (found.place is not None and holds(target, found.place)) if target.is_region else None
-    return {"l2": l2, "within_delta": within, "inside": inside, "hit": within if inside is None else inside}
+    if isinstance(answered, Failure):
+        return Sample(item.id, index, about(item), reason=answered.reason, detail=answered.detail)
+    (record, evidence), target = answered, item.target
+    place, centre = record.pred_coord, target.centre
+    if centre is None:
+        record.hit = record.says == "refusal"
+    else:
+        record.l2 = None if place is None else float(click_distances([place], [centre])[0])
+        record.within_delta = record.l2 is not None and record.l2 <= delta
+        record.inside = (place is not None and holds(target, place)) if target.is_region else None
+        record.hit = record.within_delta if record.inside is None else record.inside
+    return Sample(item.id, index, record, evidence, Outcome(correct=record.hit, distance=record.l2))
 
 
 def holds(target: Target, place: Place) -> bool:
     """Whether a place lies in a box or polygon, its border included."""
     if target.kind == "box":
         return bool(in_box([place], [target.coords])[0])
-    return bool(in_polygon(place, list(zip(target.coords[0::2], target.coords[1::2], strict=True))))
-
-
-def about(item: Item) -> dict[str, Any]:
-    """What a sample says of its item, answered or not."""
-    centre = item.target.centre
-    return {
-        "instruction": item.instruction,
-        "labels": {kind: list(values) for kind, values in item.labels.items()},
-        "image_path": absolute(item.image.path),
-        "image_sha256": item.image.sha256,
-        "image_size": [item.image.width, item.image.height],
-        "target": {"kind": item.target.kind, "coords": list(item.target.coords)},
-        "gt_coord": None if centre is None else list(centre),
-        "gt_content": item.content,
-    }
+    return bool(in_polygon(place, target.places))

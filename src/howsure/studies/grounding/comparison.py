@@ -8,10 +8,12 @@ Bad samples of the data are misses in both. Samples on the same screen hang toge
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from howsure.errors import InputError, RunDamaged
@@ -25,24 +27,34 @@ from howsure.measures import (
     paired_shares,
     too_few,
 )
-from howsure.runs import Run, Sample
-from howsure.runs.folder import SAMPLES, SUMMARY
-from howsure.studies.grounding.items import LABELS
-from howsure.studies.grounding.judging.columns import Bools, Columns, Floats, columns, confidences, kinds_of
-from howsure.studies.grounding.judging.figures import (
+from howsure.runs import Run
+from howsure.studies.comparing import Comparison, Side, notes_on_models, read_side, refuse_other_data
+from howsure.studies.grounding.figures import (
     COUNT_BAD,
+    Bools,
     Codes,
+    Columns,
+    Floats,
+    columns,
+    confidences,
     mean_of,
     median_of,
     screens_with_bad,
     with_bad,
 )
-from howsure.studies.grounding.judging.judge import judge_group
-from howsure.studies.grounding.judging.knows import DISTANCES
+from howsure.studies.grounding.judge import Area, GroundingSummary, judge_group, rows_by_label
+from howsure.studies.grounding.record import (
+    DISTANCES,
+    GroundingRecord,
+    Labels,
+    Place,
+    Samples,
+    Target,
+    kinds_of,
+)
 from howsure.studies.summary import Coverage
 from howsure.studies.sureness import LEVEL, ends
-
-STUDY = "grounding"
+from howsure.types import Fields
 
 FAILED = "failed"
 """What a sample says that has no answer."""
@@ -52,27 +64,167 @@ _ASKED = ("parser", "frame", "prompt", "max_new_tokens", "logprobs", "samples", 
 """Options that models may need of their own: another one is told, not refused."""
 _SHOWN_CHARACTERS = 60
 
+GroundingRun = Side[GroundingSummary, GroundingRecord]
 
-class Side(NamedTuple):
-    """One of the two runs, read."""
 
-    run: Run
-    summary: dict[str, Any]
-    samples: list[Sample]
+class SideCoverage(Fields, kw_only=True):
+    items: int
+    scored: int
+    text: str
+
+
+class GroundingSide(Fields, kw_only=True):
+    """The figures of one run: bad samples of its data and failed calls are misses."""
+
+    run: str
+    model: str | None
+    coverage: SideCoverage
+    bad_sample_count: int
+    count: int
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    approximate: bool | None
+    mean_l2: float | None
+    median_l2: float | None
+    point_in_target: float | None
+    point_in_target_low: float | None
+    point_in_target_high: float | None
+    point_in_target_approximate: bool | None
+    hit_rate: float | None
+    image_count: int
+    answered_count: int
+    failed_count: int
+    clicked_count: int
+    refused_count: int
+    wrong_format_count: int
+    placed_count: int
+    region_count: int
+    nothing_to_click_count: int
+    distance_count: int
+    off_screen_count: int
+    cut_off_count: int
+
+
+class Change(Fields, kw_only=True):
+    """What two runs have on average, and B − A with its interval, over the samples that it can be said of."""
+
+    a: float | None
+    b: float | None
+    difference: float | None
+    items: int
+    images: int
+    low: float | None
+    high: float | None
+    level: float | None
+    method: str | None
+    approximate: bool | None
+    note: str | None
+    """Why there is no interval."""
+
+
+class Changes(Fields, kw_only=True):
+    """`mean_l2` is over the samples with a distance in both. `median_change_l2` is the median of what became of each
+    distance, which is not the difference of two medians, and so has neither `a` nor `b`."""
+
+    accuracy: Change
+    point_in_target: Change
+    hit_rate: Change
+    refused_rightly: Change
+    refused_wrongly: Change
+    mean_l2: Change
+    median_change_l2: Change
+
+
+class Cells(Fields, kw_only=True):
+    """How many samples have something in which run."""
+
+    both: int
+    only_a: int
+    only_b: int
+    neither: int
+    of: int
+
+
+class GroupDifference(Fields, kw_only=True):
+    """B − A of some samples: plain differences first, each again with its doubt in `figures`."""
+
+    value: str | UnsetType | None = UNSET
+    """In a split: the label; None for samples without one."""
+    count: int
+    image_count: int
+    accuracy: float | None
+    point_in_target: float | None
+    hit_rate: float | None
+    refused_rightly: float | None
+    refused_wrongly: float | None
+    mean_l2: float | None
+    median_change_l2: float | None
+    figures: Changes
+    distances: Cells
+    wrong_format: Cells
+
+
+class McNemar(Fields, kw_only=True):
+    """McNemar's exact test over all samples."""
+
+    both_correct: int
+    only_a_correct: int
+    only_b_correct: int
+    both_wrong: int
+    p_value: float | None
+
+
+class KnownArea(Area, kw_only=True):
+    """AUROC over the `answers` of one run that have this confidence."""
+
+    answers: int
+
+
+class KnowsInBoth(Fields, kw_only=True):
+    a: KnownArea
+    b: KnownArea
+
+
+class Flip(Fields, kw_only=True):
+    """A sample that is a hit in one run and a miss in the other."""
+
+    id: str
+    instruction: str
+    labels: Labels
+    target: Target
+    says_a: str | None
+    says_b: str | None
+    pred_coord_a: Place | None
+    pred_coord_b: Place | None
+    l2_a: float | None
+    l2_b: float | None
+    moved_l2: float | None
+
+
+class Flips(Fields, kw_only=True):
+    """Those first whose distance moved farthest; those without one in both runs come last."""
+
+    hit_to_miss: list[Flip]
+    miss_to_hit: list[Flip]
+
+
+class GroundingDifference(GroupDifference, kw_only=True):
+    mcnemar: McNemar
+    knows: dict[str, KnowsInBoth]
+    """For each confidence that both runs have: does it tell hits from misses?"""
+    splits: dict[str, list[GroupDifference]]
+    flips: Flips
+
+
+class GroundingComparison(Comparison, kw_only=True):
+    """`a` and `b` are the figures of each run, `difference` is B − A, with paired intervals over screens."""
+
     delta: float
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return self.run.manifest.identity.options
-
-    @property
-    def bad_samples(self) -> int:
-        return int(self.run.manifest.identity.data.get("skipped") or 0)
-
-    @property
-    def clicks(self) -> bool:
-        """Whether its model clicks without words, and so has neither parser nor frame."""
-        return "parser" not in self.options
+    a: GroundingSide
+    b: GroundingSide
+    difference: GroundingDifference
+    notes: list[str]
 
 
 class Both(NamedTuple):
@@ -87,66 +239,68 @@ class Both(NamedTuple):
         return Both(self.a.rows(chosen), self.b.rows(chosen))
 
 
-def compare(run_a: Run, run_b: Run) -> dict[str, Any]:
-    """`a` and `b` (the figures of each), `difference` (B − A, with paired intervals over screens) and `notes`."""
-    a, b = read_side(run_a), read_side(run_b)
-    check_comparable(a, b)
-    b = b._replace(samples=_in_the_order_of(a.samples, b.samples))
-    first, second = (columns(side.samples, delta=a.delta) for side in (a, b))
-    both = Both(first, second, max(a.bad_samples, b.bad_samples))
-    difference = _difference(a, b, both)
-    return {
-        "study": STUDY,
-        "delta": a.delta,
-        "a": _about(a),
-        "b": _about(b),
-        "difference": difference,
-        "notes": list(_notes(a, b, both, difference)),
-    }
+def compare(run_a: Run, run_b: Run) -> GroundingComparison:
+    a, b = (read_side(run, "grounding", GroundingRecord, GroundingSummary) for run in (run_a, run_b))
+    delta = check_comparable(a, b)
+    named = {sample.id: sample for sample in b.samples}
+    samples = [named[sample.id] for sample in a.samples]
+    both = Both(columns(a.samples, delta=delta), columns(samples, delta=delta), max(a.bad_lines, b.bad_lines))
+    test = mcnemar_exact(both.a.hit, both.b.hit)
+    kinds = [kind for kind in kinds_of(a.samples) if kind in kinds_of(samples)]
+    difference = GroundingDifference(
+        **_changes(both),
+        mcnemar=McNemar(
+            both_correct=test.both_correct,
+            only_a_correct=test.only_a_correct,
+            only_b_correct=test.only_b_correct,
+            both_wrong=test.both_wrong,
+            p_value=test.p_value,
+        ),
+        knows={kind: KnowsInBoth(a=_area(kind, a.samples, both.a), b=_area(kind, samples, both.b)) for kind in kinds},
+        splits={
+            kind: [GroupDifference(value=value, **_changes(both.rows(rows))) for value, rows in groups.items()]
+            for kind, groups in rows_by_label(a.samples).items()
+        },
+        flips=Flips(
+            hit_to_miss=_turned(a.samples, samples, both.a.hit & ~both.b.hit),
+            miss_to_hit=_turned(a.samples, samples, both.b.hit & ~both.a.hit),
+        ),
+    )
+    return GroundingComparison(
+        study="grounding",
+        delta=delta,
+        a=_about(a, delta),
+        b=_about(b, delta),
+        difference=difference,
+        notes=[*notes_on_models(a, b), *_notes(a, b, both, difference)],
+    )
 
 
 # -- may they be compared? ------------------------------------------------------------------------------------------
 
 
-def read_side(run: Run) -> Side:
-    """A finished run of this study, or one sentence about why it is none."""
-    samples, summary = run.records(evidence=False), run.summary
-    if run.status != "finished" or summary is None or len(samples) != run.manifest.items:
-        raise InputError(
-            f"{run.path} is not finished ({run.status}, {len(samples)} of {run.manifest.items} samples): run the "
-            "command that made it again, then compare"
-        )
-    if not isinstance(summary.get("splits"), dict):
-        raise RunDamaged(f"{run.path / SUMMARY} has no splits; run the same command again to have it rewritten")
-    for sample in samples:
-        lacking = [name for name in _SAME_ITEM if name not in sample.result]
-        if lacking:
-            raise RunDamaged(f"{run.path / SAMPLES}: sample {sample.id!r} has no {lacking[0]}; restore the file")
-    return Side(run, summary, samples, _delta(run))
-
-
-def _delta(run: Run) -> float:
-    found = run.manifest.identity.options.get("delta")
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
-        raise RunDamaged(f"the manifest of {run.path} has no delta to judge by: start the run anew")
-    return float(found)
-
-
-def check_comparable(a: Side, b: Side) -> None:
-    """Refuse other data, and hits that mean something else."""
+def check_comparable(a: GroundingRun, b: GroundingRun) -> float:
+    """Refuse other data, and hits that mean something else; the δ of both."""
     problem = _other_items(a, b)
     if problem is not None:
+        refuse_other_data(a, b, "data", f"{problem}; compare runs of the same data and users")
+    delta, other = _delta(a), _delta(b)
+    if delta != other:
         raise InputError(
-            f"{a.run.path} and {b.run.path} are over different data: {problem}; compare runs of the same data and users"
-        )
-    if a.delta != b.delta:
-        raise InputError(
-            f"{a.run.path} was judged with --delta {a.delta:g}, {b.run.path} with {b.delta:g}, so that they count hits "
+            f"{a.run.path} was judged with --delta {delta:g}, {b.run.path} with {other:g}, so that they count hits "
             "differently: run one of them again, into another --out, with the --delta of the other"
         )
+    return delta
 
 
-def _other_items(a: Side, b: Side) -> str | None:
+def _delta(side: GroundingRun) -> float:
+    delta = side.options.get("delta")
+    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not math.isfinite(delta):
+        raise RunDamaged(f"the manifest of {side.run.path} has no delta to judge by: start the run anew")
+    return float(delta)
+
+
+def _other_items(a: GroundingRun, b: GroundingRun) -> str | None:
     """What the first difference between the data of two runs is, or None."""
     first, second = ({sample.id: sample for sample in side.samples} for side in (a, b))
     only_a, only_b = len(first.keys() - second.keys()), len(second.keys() - first.keys())
@@ -154,7 +308,7 @@ def _other_items(a: Side, b: Side) -> str | None:
         return f"{only_a} samples are in the first alone and {only_b} in the second alone"
     for name, sample in first.items():
         for field in _SAME_ITEM:
-            if sample.result[field] != second[name].result[field]:
+            if getattr(sample.result, field) != getattr(second[name].result, field):
                 return f"{field} of {name!r} differs{_because_of_parsers(a, b, field)}"
     if a.run.manifest.identity.data.get("fingerprint") == b.run.manifest.identity.data.get("fingerprint"):
         return None
@@ -162,70 +316,42 @@ def _other_items(a: Side, b: Side) -> str | None:
     return "the prompts of the data differ" if moved is None else f"their order differs, from {moved!r} on"
 
 
-def _because_of_parsers(a: Side, b: Side, field: str) -> str:
+def _because_of_parsers(a: GroundingRun, b: GroundingRun, field: str) -> str:
     read = [(side.options.get("decided") or {}).get("parser") for side in (a, b)]
     if field != "target" or read[0] == read[1]:
         return ""
     return f" (right answers written in words were read by the parsers {read[0]} and {read[1]})"
 
 
-def _in_the_order_of(a: Sequence[Sample], b: Sequence[Sample]) -> list[Sample]:
-    named = {sample.id: sample for sample in b}
-    return [named[sample.id] for sample in a]
-
-
 # -- what changed ---------------------------------------------------------------------------------------------------
 
 
-def _about(side: Side) -> dict[str, Any]:
-    bad = side.bad_samples
+def _about(side: GroundingRun, delta: float) -> GroundingSide:
+    bad = side.bad_lines
     coverage = Coverage.of(side.samples, {"bad_sample": bad} if bad else None)
-    return {
-        "run": str(side.run.path),
-        "model": side.run.manifest.identity.model.get("name"),
-        "coverage": {"items": coverage.items, "scored": coverage.scored, "text": coverage.text},
-        "bad_sample_count": bad,
-        **judge_group(side.samples, delta=side.delta, skipped=bad),
-    }
-
-
-def _difference(a: Side, b: Side, both: Both) -> dict[str, Any]:
-    test = mcnemar_exact(both.a.hit, both.b.hit)
-    return {
-        **_changes(both),
-        "mcnemar": {
-            "both_correct": test.both_correct,
-            "only_a_correct": test.only_a_correct,
-            "only_b_correct": test.only_b_correct,
-            "both_wrong": test.both_wrong,
-            "p_value": test.p_value,
-        },
-        "knows": _knows(a, b, both),
-        "splits": _splits(a, both),
-        "flips": flips(a.samples, b.samples, both),
-    }
+    return GroundingSide(
+        run=str(side.run.path),
+        model=side.model,
+        coverage=SideCoverage(items=coverage.items, scored=coverage.scored, text=coverage.text),
+        bad_sample_count=bad,
+        **msgspec.to_builtins(judge_group(side.samples, delta=delta, skipped=bad)),
+    )
 
 
 def _changes(both: Both) -> dict[str, Any]:
-    """The figures of some samples: plain differences first, each again with its doubt in `figures`, then counts."""
-    found = figures(both)
-    a, b = both.a, both.b
+    """The fields of a `GroupDifference`."""
+    known, a, b = figures(both), both.a, both.b
     return {
         "count": len(a),
         "image_count": a.images,
-        **{name: one["difference"] for name, one in found.items()},
-        "figures": found,
+        **{name: known[name].difference for name in known},
+        "figures": known,
         "distances": _cells(a.measured, b.measured, a.placed),
         "wrong_format": _cells(a.unreadable, b.unreadable, np.ones(len(a), dtype=np.bool_)),
     }
 
 
-def figures(both: Both) -> dict[str, dict[str, Any]]:
-    """Each figure by its name: that of A and of B, B − A and its interval, and of how many samples and screens.
-
-    `mean_l2` is over the samples with a distance in both. `median_change_l2` is the median of what became of each
-    distance, which is not the difference of two medians, and so has neither `a` nor `b`.
-    """
+def figures(both: Both) -> Changes:
     a, b = both.a, both.b
     shares = {
         "accuracy": (a.within, b.within, a.placed),
@@ -234,12 +360,12 @@ def figures(both: Both) -> dict[str, dict[str, Any]]:
         "refused_rightly": (a.refused, b.refused, ~a.placed),
         "refused_wrongly": (a.refused, b.refused, a.placed),
     }
-    found = {}
+    known = {}
     for name, (in_a, in_b, of) in shares.items():
         bad = both.bad if name in COUNT_BAD and of.any() else 0
         first, second = (with_bad(side[of], bad).astype(np.float64) for side in (in_a, in_b))
         image = screens_with_bad(a.image[of], bad)
-        found[name] = _change(first, second, paired_shares(first, second, clusters=image, level=LEVEL), image)
+        known[name] = _change(first, second, paired_shares(first, second, clusters=image, level=LEVEL), image)
     measured = a.measured & b.measured
     first, second, image = a.l2[measured], b.l2[measured], a.image[measured]
     changes = second - first
@@ -247,135 +373,87 @@ def figures(both: Both) -> dict[str, dict[str, Any]]:
     median = None
     if middle is not None:
         median = PairedDifference(middle, median_interval(changes, clusters=image, level=LEVEL), len(changes))
-    return found | {
-        "mean_l2": _change(first, second, paired_means(first, second, clusters=image, level=LEVEL), image),
-        "median_change_l2": _change(None, None, median, image),
-    }
+    return Changes(
+        **known,
+        mean_l2=_change(first, second, paired_means(first, second, clusters=image, level=LEVEL), image),
+        median_change_l2=_change(None, None, median, image),
+    )
 
 
-def _change(a: Floats | None, b: Floats | None, paired: PairedDifference | None, image: Codes) -> dict[str, Any]:
-    """What two runs have on average, and the change with its interval; `note` says why it has none."""
+def _change(a: Floats | None, b: Floats | None, paired: PairedDifference | None, image: Codes) -> Change:
     screens, interval = len(np.unique(image)), None if paired is None else paired.interval
     why = None
     if paired is not None and interval is None:
         why = too_few(screens, "screens") or "no interval: all changed alike"
-    return {
-        "a": None if a is None else mean_of(a),
-        "b": None if b is None else mean_of(b),
-        "difference": None if paired is None else paired.mean_difference,
-        "items": len(image),
-        "images": screens,
+    return Change(
+        a=None if a is None else mean_of(a),
+        b=None if b is None else mean_of(b),
+        difference=None if paired is None else paired.mean_difference,
+        items=len(image),
+        images=screens,
         **ends(interval),
-        "note": why,
-    }
+        note=why,
+    )
 
 
-def _cells(a: Bools, b: Bools, of: Bools) -> dict[str, int]:
-    """How many of these samples have something in which run."""
-    return {
-        "both": int((a & b & of).sum()),
-        "only_a": int((a & ~b & of).sum()),
-        "only_b": int((b & ~a & of).sum()),
-        "neither": int((~a & ~b & of).sum()),
-        "of": int(of.sum()),
-    }
+def _cells(a: Bools, b: Bools, of: Bools) -> Cells:
+    both, only_a, only_b, neither = (int((cell & of).sum()) for cell in (a & b, a & ~b, b & ~a, ~a & ~b))
+    return Cells(both=both, only_a=only_a, only_b=only_b, neither=neither, of=int(of.sum()))
 
 
-def _knows(a: Side, b: Side, both: Both) -> dict[str, dict[str, Any]]:
-    """For each confidence that both runs have: does it tell hits from misses, in A and in B?
-
-    Each over the answers of its own run that have it, which need not be the same samples.
-    """
-    kinds = [kind for kind in kinds_of(a.samples) if kind in kinds_of(b.samples)]
-    return {kind: {"a": _auroc(kind, a, both.a), "b": _auroc(kind, b, both.b)} for kind in kinds}
-
-
-def _auroc(kind: str, side: Side, table: Columns) -> dict[str, Any]:
-    values, _ = confidences(side.samples, kind)
+def _area(kind: str, samples: Samples, table: Columns) -> KnownArea:
+    """Over the answers of one run that have this confidence, which need not be the same samples in the other."""
+    values, _ = confidences(samples, kind)
     known = ~np.isnan(values)
     ranked, hit = -values[known] if kind in DISTANCES else values[known], table.hit[known]
     area = auroc(ranked, hit)
     interval = None if area is None else auroc_interval(ranked, hit, clusters=table.image[known], level=LEVEL)
-    return {"value": area, **ends(interval), "answers": len(ranked)}
+    return KnownArea(value=area, **ends(interval), answers=len(ranked))
 
 
-def _splits(side: Side, both: Both) -> dict[str, list[dict[str, Any]]]:
-    """The changes of each user, platform and so on, in the order of the run's own splits."""
-    splits = side.summary["splits"]
-    return {
-        kind: [
-            {"value": value, **_changes(both.rows(np.array(members, dtype=np.intp)))}
-            for value, members in _members(side.samples, kind, [row["value"] for row in splits[kind]]).items()
-        ]
-        for kind in LABELS
-        if kind in splits
-    }
-
-
-def _members(samples: Sequence[Sample], kind: str, values: Sequence[str | None]) -> dict[str | None, list[int]]:
-    """The rows of each value; a sample with several is in each, one with none under None."""
-    members: dict[str | None, list[int]] = {value: [] for value in values}
-    for row, sample in enumerate(samples):
-        for value in dict.fromkeys(sample.result["labels"].get(kind) or [None]):
-            members.setdefault(value, []).append(row)
-    return {value: rows for value, rows in members.items() if rows}
-
-
-# -- flips ----------------------------------------------------------------------------------------------------------
-
-
-def flips(a: Sequence[Sample], b: Sequence[Sample], both: Both) -> dict[str, list[dict[str, Any]]]:
-    """The samples that turned, those first whose distance moved farthest; those without one in both runs come last."""
-    return {
-        "hit_to_miss": _turned(a, b, both.a.hit & ~both.b.hit),
-        "miss_to_hit": _turned(a, b, both.b.hit & ~both.a.hit),
-    }
-
-
-def _turned(a: Sequence[Sample], b: Sequence[Sample], turned: Bools) -> list[dict[str, Any]]:
-    found = [_flip(x, y) for x, y, has_turned in zip(a, b, turned, strict=True) if has_turned]
-    return sorted(found, key=lambda flip: math.inf if flip["moved_l2"] is None else -abs(flip["moved_l2"]))
-
-
-def _flip(a: Sample, b: Sample) -> dict[str, Any]:
-    before, after = (None if sample.failed else sample.result.get("l2") for sample in (a, b))
-    return {
-        "id": a.id,
-        "instruction": a.result["instruction"],
-        "labels": a.result["labels"],
-        "target": a.result["target"],
-        "says_a": FAILED if a.failed else a.result.get("says"),
-        "says_b": FAILED if b.failed else b.result.get("says"),
-        "pred_coord_a": a.result.get("pred_coord"),
-        "pred_coord_b": b.result.get("pred_coord"),
-        "l2_a": before,
-        "l2_b": after,
-        "moved_l2": None if before is None or after is None else after - before,
-    }
+def _turned(a: Samples, b: Samples, turned: Bools) -> list[Flip]:
+    flips = []
+    for x, y, has_turned in zip(a, b, turned, strict=True):
+        if not has_turned:
+            continue
+        before, after = (None if sample.failed else sample.result.l2 for sample in (x, y))
+        flips.append(
+            Flip(
+                id=x.id,
+                instruction=x.result.instruction,
+                labels=x.result.labels,
+                target=x.result.target,
+                says_a=FAILED if x.failed else x.result.says,
+                says_b=FAILED if y.failed else y.result.says,
+                pred_coord_a=x.result.pred_coord,
+                pred_coord_b=y.result.pred_coord,
+                l2_a=before,
+                l2_b=after,
+                moved_l2=None if before is None or after is None else after - before,
+            )
+        )
+    return sorted(flips, key=lambda flip: math.inf if flip.moved_l2 is None else -abs(flip.moved_l2))
 
 
 # -- what a reader must know ----------------------------------------------------------------------------------------
 
 
-def _notes(a: Side, b: Side, both: Both, difference: dict[str, Any]) -> Iterator[str]:
-    if a.run.path.resolve() == b.run.path.resolve():
-        yield "both are the same run"
-    elif a.run.manifest.identity.model == b.run.manifest.identity.model:
-        yield "both runs are of the same model"
+def _notes(a: GroundingRun, b: GroundingRun, both: Both, difference: GroundingDifference) -> Iterator[str]:
     yield from _asked_differently(a, b)
     yield from _about_failures(both)
     yield from _about_bad_samples(a, b, both)
-    yield from _about_distances(difference["distances"])
+    yield from _about_distances(difference.distances)
     yield from _about_kinds(a, b)
-    yield from _about_screens(both, difference["mcnemar"])
+    yield from _about_screens(both, difference.mcnemar)
 
 
-def _asked_differently(a: Side, b: Side) -> Iterator[str]:
+def _asked_differently(a: GroundingRun, b: GroundingRun) -> Iterator[str]:
     """Models need frames and prompts of their own, so that these are no reason to refuse; but they are a reason."""
-    if a.clicks and b.clicks:
+    clicks = ["parser" not in side.options for side in (a, b)]  # of models that click without words
+    if all(clicks):
         return
-    if a.clicks or b.clicks:
-        silent, other = ("A", "B") if a.clicks else ("B", "A")
+    if any(clicks):
+        silent, other = ("A", "B") if clicks[0] else ("B", "A")
         yield f"{silent} clicks without words: frame, parser and prompt are {other}'s alone"
         return
     asked = [(name, a.options.get(name), b.options.get(name)) for name in _ASKED]
@@ -385,7 +463,7 @@ def _asked_differently(a: Side, b: Side) -> Iterator[str]:
         yield f"asked or read in another way, which is part of the difference: {'; '.join(differing)}"
 
 
-def _max_pixels(side: Side) -> Any:
+def _max_pixels(side: GroundingRun) -> Any:
     """Of a model on this machine in its fingerprint, of a server in the options; None where nothing was said."""
     return side.run.manifest.identity.model.get("max_pixels", side.options.get("server_max_pixels"))
 
@@ -405,27 +483,27 @@ def _about_failures(both: Both) -> Iterator[str]:
         )
 
 
-def _about_bad_samples(a: Side, b: Side, both: Both) -> Iterator[str]:
+def _about_bad_samples(a: GroundingRun, b: GroundingRun, both: Both) -> Iterator[str]:
     if not both.bad:
         return
-    if a.bad_samples == b.bad_samples:
+    if a.bad_lines == b.bad_lines:
         yield f"{both.bad} bad samples of the data count as misses in both"
         return
     yield (
-        f"{a.bad_samples} samples of the data were bad in A, and {b.bad_samples} in B: the shares compared count "
+        f"{a.bad_lines} samples of the data were bad in A, and {b.bad_lines} in B: the shares compared count "
         f"{both.bad} misses in both for them"
     )
 
 
-def _about_distances(cells: dict[str, int]) -> Iterator[str]:
-    if cells["both"] < cells["of"]:
+def _about_distances(cells: Cells) -> Iterator[str]:
+    if cells.both < cells.of:
         yield (
-            f"distances are compared over the {cells['both']} of {cells['of']} samples that have one in both "
-            f"({cells['only_a']} have one in A alone, {cells['only_b']} in B alone, {cells['neither']} in neither)"
+            f"distances are compared over the {cells.both} of {cells.of} samples that have one in both "
+            f"({cells.only_a} have one in A alone, {cells.only_b} in B alone, {cells.neither} in neither)"
         )
 
 
-def _about_kinds(a: Side, b: Side) -> Iterator[str]:
+def _about_kinds(a: GroundingRun, b: GroundingRun) -> Iterator[str]:
     first, second = kinds_of(a.samples), kinds_of(b.samples)
     alone = {
         "A": [kind for kind in first if kind not in second],
@@ -436,9 +514,9 @@ def _about_kinds(a: Side, b: Side) -> Iterator[str]:
         yield f"only confidence of the same kind is compared: {'; '.join(told)}"
 
 
-def _about_screens(both: Both, test: dict[str, Any]) -> Iterator[str]:
+def _about_screens(both: Both, test: McNemar) -> Iterator[str]:
     images, items = both.a.images, len(both.a)
-    if images < items and test["only_a_correct"] + test["only_b_correct"]:
+    if images < items and test.only_a_correct + test.only_b_correct:
         yield (
             f"McNemar's test takes samples as independent, and these {items} are on {images} "
             f"screen{'' if images == 1 else 's'}: the intervals, which are over screens, are the safer guide"

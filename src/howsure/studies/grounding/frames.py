@@ -1,4 +1,5 @@
-"""The frames that models write coordinates in, and the way from each to the 0–1000 frame that all is measured in.
+"""The frames that models write coordinates in, the way from each to the 0–1000 frame that all is measured in, and the
+prompts that ask for them: the published one in the model's frame, or a template of the user's own.
 
 A model answers in the frame of its training, whatever it is asked for, so the frame belongs to the model. Which family
 has which is taken from what its makers publish (model cards, cookbooks, repositories); a family that is not listed
@@ -12,9 +13,8 @@ from typing import NamedTuple
 
 from howsure.errors import InputError
 from howsure.models.resizing import Size, area_limited
-from howsure.studies.grounding.answers.parse import is_ordered_by_name
-from howsure.studies.grounding.answers.readings import Reading
-from howsure.studies.grounding.items import FRAME
+from howsure.studies.grounding.answers.parse import Reading, is_ordered_by_name
+from howsure.studies.grounding.record import FRAME
 
 _IMAGE, _SEEN = "image", "seen"
 
@@ -203,3 +203,62 @@ def qwen25_seen_size(image_size: Size, max_pixels: int | None = None) -> Size:
     None, is what the published configuration says."""
     most = max_pixels or QWEN25_MOST_PIXELS
     return area_limited(image_size, QWEN25_TOKEN_SIDE, QWEN25_LEAST_PIXELS, most)
+
+
+# -- prompts --------------------------------------------------------------------------------------------------------
+
+_QUESTION = "Given a GUI image, what are the {asks} for the element corresponding to the following instruction:"
+_STEPS = "Think step-by-step, provide referring for the element first and then the grounded point coordinates."
+MAY_REFUSE = "If the element is not on the screen, give (-1, -1) as the grounded point coordinates."
+
+_PLACEHOLDER = re.compile(r"\{(instruction|frame)\}")
+_BEGINS = re.compile(
+    r"\bGiven\s+a\s+GUI\s+image,\s+what\s+are\s+the\s+[^:]{0,200}?for\s+the\s+element\s+"
+    r"corresponding\s+to\s+the\s+following\s+instruction:"
+)
+_THOUSANDTHS = re.compile(r"(?<![\d.])0\s*(?:-|–|—|~|,|to|and|\.\.)\s*1000(?![\d.]*\d)", re.IGNORECASE)
+_ENDS = re.compile(r"\bThink\s+step-by-step,\s+provide\s+referring\s+for\s+the\s+element\s+first\s")
+
+
+def document_prompt(instruction: str, frame: Frame, *, may_refuse: bool = False) -> str:
+    """The published prompt, its words about coordinates and the example's numbers as the frame has them."""
+    steps = f"{_STEPS}\n{MAY_REFUSE}" if may_refuse else _STEPS
+    x, y = frame.example
+    return (
+        f"{_QUESTION.format(asks=frame.asks)} {instruction}\n"
+        "\n"
+        f"{steps}\n"
+        "\n"
+        "### Output (Example)\n"
+        '```referring\n"left arrow"\n```\n'
+        f"```grounding\n({x}, {y})\n```"
+    )
+
+
+def fill(template: str, instruction: str, frame: Frame, may_refuse: bool = False) -> str:
+    """A template with {instruction} and {frame} replaced; all other braces stay as they are, those of the
+    instruction too."""
+    if "{instruction}" not in template:
+        raise InputError("the prompt template has no {instruction}: write it where the instruction belongs")
+    values = {"instruction": instruction, "frame": frame.asks}
+    filled = _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+    return f"{filled}\n\n{MAY_REFUSE}" if may_refuse else filled
+
+
+def instruction_of(prompt: str) -> str | None:
+    """The instruction in a prompt of the published form, wherever its lines break; None for any other text.
+
+    The last words of the question end it: an instruction may quote them.
+    """
+    begins = _BEGINS.search(prompt)
+    if begins is None:
+        return None
+    ends = list(_ENDS.finditer(prompt, begins.end()))
+    if not ends:
+        return None
+    return prompt[begins.end() : ends[-1].start()].strip() or None
+
+
+def asks_for_thousandths(prompt: str) -> bool:
+    """Whether a text asks for coordinates from 0 to 1000, as the published prompt does."""
+    return _THOUSANDTHS.search(prompt) is not None

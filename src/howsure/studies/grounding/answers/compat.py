@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 
-from howsure.studies.grounding.answers.parse_numbers import coordinates
-from howsure.studies.grounding.answers.readings import Reading
+from howsure.studies.grounding.answers.parse import Reading
+from howsure.studies.grounding.answers.places import NUMBER, coordinates
 
-_N = r"([-+]?(?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++))"
+_N = rf"({NUMBER})"
 _PAIR = rf"[(\[]\s*+{_N}\s*+,\s*+{_N}\s*+[)\]]"
 _PATTERNS = (
     ("compat/four", re.compile(rf"[(\[]\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+,\s*+{_N}\s*+[)\]]")),

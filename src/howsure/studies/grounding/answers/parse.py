@@ -25,14 +25,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
-from howsure.studies.grounding.answers.parse_blocks import Block, answer_part, answer_tags, blocks, unquoted
-from howsure.studies.grounding.answers.parse_context import Rank
-from howsure.studies.grounding.answers.parse_names import element_name
-from howsure.studies.grounding.answers.parse_numbers import NUMBER, plain
-from howsure.studies.grounding.answers.parse_places import Place, places, whole
-from howsure.studies.grounding.answers.parse_refusals import refuses
-from howsure.studies.grounding.answers.readings import Reading, Span
+from howsure.studies.grounding.answers.places import NUMBER, Place, Rank, Span, places, plain, whole
+
+
+class Reading(NamedTuple):
+    """An answer, read.
+
+    `x` and `y` are the numbers of the frame that the model was asked to write in, and `spans` where the numbers that
+    gave them stand in the answer (two for a point, four for a box). They are None and empty unless `says` is `point`.
+    `content` is what the model called the element, where it did. `form` names the way the point was written, and
+    `why_not` says in a countable word why an answer is in `wrong_format`.
+    """
+
+    says: Literal["point", "refusal", "wrong_format"]
+    x: float | None = None
+    y: float | None = None
+    content: str | None = None
+    form: str | None = None
+    spans: tuple[Span, ...] = ()
+    why_not: str | None = None
+
 
 MOST_CHARACTERS = 20_000
 """A longer answer, thinking aside, is not read at all: a part of it might say something else than the whole."""
@@ -259,3 +273,152 @@ def _content(text: str, fenced: Sequence[Block], place: Place | None) -> str | N
         if block.name == "referring":
             return unquoted(text[block.start : block.end])
     return element_name(text) if place is not None else None
+
+
+# -- parts of an answer -----------------------------------------------------------------------------------------------
+
+
+_THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|◁(/?)think▷", re.IGNORECASE)
+_MARK = re.compile(r"[`~]{3,}+[ \t]*+([A-Za-z_]*+)")
+_ANSWER_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
+_QUOTES = "\"'“”‘’「」`"
+
+
+class Block(NamedTuple):
+    """A fenced block: its name in small letters, where its inside lies, and whether its end was written."""
+
+    name: str
+    start: int
+    end: int
+    closed: bool
+
+
+def answer_part(text: str) -> tuple[Span, bool]:
+    """Where the answer stands: behind what is thought, or before it where nothing follows.
+
+    The second part says whether the text ends within a thought. An end without a beginning counts, since templates
+    write the beginning into the prompt.
+    """
+    if "think" not in text.lower() and "<thought>" not in text and "<reasoning>" not in text:
+        return (0, len(text)), False
+    marks = [(mark.start(), mark.end(), bool(mark[1] or mark[2])) for mark in _THINKING.finditer(text)]
+    within = bool(marks) and not marks[-1][2]
+    end = next((start for start, _, closes in reversed(marks) if not closes), len(text)) if within else len(text)
+    start = max((after for _, after, closes in marks if closes), default=0)
+    if text[start:end].strip():
+        return (start, end), within
+    before = marks[0][0] if marks and not marks[0][2] else 0
+    return (0, before), within
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks. A named fence within a block ends that block and begins another."""
+    found: list[Block] = []
+    name: str | None = None
+    inside = 0
+    for mark in _MARK.finditer(text):
+        if name is not None:
+            found.append(Block(name, inside, mark.start(), True))
+        name = mark[1].lower() if name is None or mark[1] else None
+        inside = mark.end()
+    if name is not None:
+        found.append(Block(name, inside, len(text), False))
+    return found
+
+
+def answer_tags(text: str) -> list[Block]:
+    """What stands within <answer> and </answer>; the last may lack its end."""
+    found: list[Block] = []
+    inside: int | None = None
+    for mark in _ANSWER_TAG.finditer(text):
+        if not mark[1]:
+            inside = mark.end()
+        elif inside is not None:
+            found.append(Block("answer", inside, mark.start(), True))
+            inside = None
+    if inside is not None:
+        found.append(Block("answer", inside, len(text), False))
+    return found
+
+
+def unquoted(text: str) -> str | None:
+    """A name without the white space and the quotation marks around it; None where nothing is left."""
+    bare = text.strip()
+    if len(bare) >= 2 and bare[0] in _QUOTES and bare[-1] in _QUOTES:
+        bare = bare[1:-1].strip()
+    return bare or None
+
+
+# -- what it calls the element ----------------------------------------------------------------------------------------
+
+
+_KEYS = r"(?:label|element|element_info|element_name|description|referring)"
+_NAMES = re.compile(
+    rf"[\"']{_KEYS}[\"']\s*+:\s*+(?:\"((?:[^\"\\\n]|\\.){{1,300}})\"|'((?:[^'\\\n]|\\.){{1,300}})')"
+    r"|\b(?:alt|element_info)=(?:\"([^\"\n]{1,300})\"|'([^'\n]{1,300})')"
+    r"|<ref>([^<>]{1,300})</ref>"
+    r"|<\|object_ref_start\|>([^<>]{1,300})<\|object_ref_end\|>"
+    r"|^[ \t*#-]*+referring[ \t*]*+:[ \t*]*+([^\n]{1,300})$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SIGNS = ("label", "element", "description", "eferring", "alt=", "ref>", "object_ref")
+
+
+def element_name(text: str) -> str | None:
+    """The first name that the text gives, without its quotation marks."""
+    if not any(sign in text for sign in _SIGNS):
+        return None
+    found = _NAMES.search(text)
+    if found is None:
+        return None
+    return unquoted(next(group for group in found.groups() if group is not None))
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+LONGEST_REFUSAL = 600
+"""A refusal is a sentence or two; what is longer is a tale that may end anywhere."""
+
+_ELEMENT = r"(?:element|button|icon|item|option|link|object|control|widget|field|menu|tab|target|text|thing|match)s?"
+_SCREEN = r"(?:screen|screenshot|image|picture|page|window|interface|gui|ui|view)"
+_STATEMENTS = re.compile(
+    r"\b(?:is|are|was)(?:n['’]t| not) (?:\w+ )?(?:visible|present|found|shown|displayed|available|there)\b"
+    rf"|\b(?:is|are)(?:n['’]t| not) (?:\w+ )?(?:on|in) (?:the|this) (?:\w+ )?{_SCREEN}\b"
+    r"|\bdo(?:es)?(?:n['’]t| not) (?:\w+ )?(?:exist|appear)\b"
+    rf"|\b{_SCREEN} (?:shown )?does(?:n['’]t| not) (?:\w+ )?(?:contain|show|include|have)\b"
+    r"|\b(?:can ?not|can['’]t|could not|couldn['’]t|unable to|not able to) (?:\w+ )?"
+    r"(?:find|locate|identify|see|detect)\b"
+    rf"|\b(?:there (?:is|are) )?no (?:such |matching |corresponding |visible )(?:\w+ ){{0,2}}{_ELEMENT}\b"
+    rf"|\bthere (?:is|are) no (?:[\w\"'’-]+ ){{0,4}}{_ELEMENT}\b"
+    rf"|\A\W*(?:(?:the )?{_ELEMENT} )?not (?:found|visible|present|on (?:the|this) {_SCREEN})\W*\Z"
+    r"|찾을 수(?:가)? 없|찾지 못|보이지 않|존재하지 않|화면에(?:는)? [^.]{0,30}없"
+    r"|(?:요소|버튼|아이콘|항목|메뉴)(?:이|가|은|는)? 없"
+    r"|找不到|未找到|没有找到|無法找到|无法找到|无法定位|不存在|看不到|没有(?:这个|该|此|相应|对应|匹配)"
+    r"|(?:屏幕|图|界面|画面|截图)(?:上|中|里)?(?:没有|未)"
+    r"|見つかりません|見つけられません|存在しません|表示されていません|画面[^。]{0,20}ありません",
+    re.IGNORECASE,
+)
+_SECOND_THOUGHTS = re.compile(
+    r"\?|？|\b(?:but|however|instead|although|though|closest|nearest|assum\w+|likely|probably|might|may|maybe|perhaps"
+    r"|if|unless|until|scroll\w*|except)\b|하지만|그러나|대신|다만|아마|但|不过|然而|也许|可能|しかし|ただし|代わり|かもしれ",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(
+    r"\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|「[^」\n]{0,200}」|‘[^’\n]{0,200}’|`[^`\n]{0,200}`|(?<!\w)'[^'\n]{0,200}'(?!\w)"
+)
+_DIGIT = re.compile(r"\d")
+
+
+def refuses(text: str) -> bool:
+    """Whether the text says that there is nothing to click, beyond doubt.
+
+    Only a short statement without coordinates and without second thoughts counts: whoever writes `not visible, but
+    probably in the menu` has not refused. Numbers within quotation marks, as in `"Page 2" is not visible`, are names.
+    """
+    if len(text) > LONGEST_REFUSAL:
+        return False
+    said = _QUOTED.sub('"…"', text)
+    if _DIGIT.search(said) or _SECOND_THOUGHTS.search(said):
+        return False
+    return _STATEMENTS.search(said) is not None

@@ -21,14 +21,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from howsure.errors import InputError
-from howsure.studies.grounding.items import FRAME, Target
-from howsure.studies.grounding.reading.drafts import Order, Shape, Size, Units
+from howsure.studies.grounding.options import Order, Units
+from howsure.studies.grounding.reading.forms import Shape, Size
+from howsure.studies.grounding.record import FRAME, Target
 
-ORDERS: tuple[Order, ...] = get_args(Order)
-UNITS: tuple[Units, ...] = get_args(Units)
 NUMBERS = {"point": 2, "box": 4, "refusal": 0}
 LEAST_CORNERS = 3
 

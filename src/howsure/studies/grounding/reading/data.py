@@ -8,19 +8,18 @@ and only their images opened, as long as how boxes are written can be told witho
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from howsure.errors import InputError
 from howsure.models.images import Picture, inspect_pictures
-from howsure.studies.grounding.items import Item, Items
+from howsure.runs.files import to_json, write_atomic
+from howsure.runs.run import PathLike
+from howsure.studies.grounding.options import ConvertOptions, Order, ReadingOptions, Units, parse_users
 from howsure.studies.grounding.reading.boxes import (
-    ORDERS,
-    UNITS,
     Convention,
     Evidence,
     check_thousandths,
@@ -30,102 +29,52 @@ from howsure.studies.grounding.reading.boxes import (
     not_xyxy,
 )
 from howsure.studies.grounding.reading.boxes import to_target as shape_to_target
-from howsure.studies.grounding.reading.chat_records import PARSERS, draft_chat
-from howsure.studies.grounding.reading.drafts import Bad, Draft, Order, Origin, Units
-from howsure.studies.grounding.reading.flat_records import draft_flat
-from howsure.studies.grounding.reading.osworld import draft_osworld
-from howsure.studies.grounding.reading.places import (
-    REMEDY,
-    LostImage,
-    choose_root,
-    common_root,
-    find_image,
-    possible_roots,
+from howsure.studies.grounding.reading.forms import (
+    Bad,
+    Draft,
+    Origin,
+    draft_chat,
+    draft_flat,
+    draft_osworld,
+    draft_screenspot,
+    flat_record,
+    is_pro,
 )
-from howsure.studies.grounding.reading.screenspot import draft_screenspot, is_pro
 from howsure.studies.grounding.reading.sources import (
     CHAT_JSONL,
     CHAT_PICKLE,
     FLAT,
     OSWORLD,
+    REMEDY,
     SCREENSPOT,
+    LostImage,
     Source,
     check_users,
+    choose_root,
+    common_root,
     data_here,
     find_files,
+    find_image,
+    possible_roots,
     read_source,
+    relative,
 )
-from howsure.studies.pairs import check_choice
+from howsure.studies.grounding.record import LABELS, Item, Screens
 
-PathLike = str | os.PathLike[str]
 LISTED = 10
 """Bad entries that an error tells one by one."""
 
 
-class How(NamedTuple):
-    """The options of a reading, checked."""
-
-    users: list[int] | None
-    image_root: PathLike | None
-    order: Order | None
-    units: Units | None
-    parser: str
-    skip_bad: bool
-    max_samples: int | None
+def read_items(data: PathLike, **how: Any) -> Screens:
+    """All samples of a file or folder; `how` are `ReadingOptions`."""
+    return read_screens(ReadingOptions(data, **how))
 
 
-class Found(NamedTuple):
-    """The items, and the folder that all their images lie in."""
-
-    items: Items
-    image_root: str
-
-
-def read_items(
-    data: PathLike,
-    *,
-    users: list[int] | None = None,
-    image_root: PathLike | None = None,
-    boxes: str | None = None,
-    box_units: str | None = None,
-    parser: str = "strict",
-    skip_bad: bool = False,
-    max_samples: int | None = None,
-) -> Items:
-    """All samples of a file or folder. `boxes` (xywh or xyxy) and `box_units` (pixels, fractions, thousandths) say how
-    boxes are written where the data would not tell, or tell wrongly."""
-    how = options(users, image_root, boxes, box_units, parser, skip_bad, max_samples)
-    return find_items(data, how).items
-
-
-def options(
-    users: list[int] | None,
-    image_root: PathLike | None,
-    boxes: str | None,
-    box_units: str | None,
-    parser: str,
-    skip_bad: bool,
-    max_samples: int | None,
-) -> How:
-    order = _one_of("--boxes", boxes, ORDERS)
-    units = _one_of("--box-units", box_units, UNITS)
-    check_choice("--parser", parser, tuple(PARSERS))
-    if max_samples is not None and max_samples < 1:
-        raise InputError(f"--max-samples must be at least 1, not {max_samples}")
-    return How(users, image_root, order, units, parser, skip_bad, max_samples)
-
-
-def _one_of(option: str, given: str | None, known: tuple[Any, ...]) -> Any:
-    if given is not None:
-        check_choice(option, given, known)
-    return given
-
-
-def find_items(data: PathLike, how: How) -> Found:
-    place = data_here(data)
-    reader = _Reader(place, how)
-    files = find_files(place, how.users)
-    for path in files:
+def read_screens(options: ReadingOptions) -> Screens:
+    users = parse_users(options.users)
+    place = data_here(options.data)
+    reader = _Reader(place, users, options)
+    for path in find_files(place, users):
         reader.read(path)
         if reader.is_full:
             break
@@ -135,8 +84,9 @@ def find_items(data: PathLike, how: How) -> Found:
 class _Reader:
     """What was found so far, file after file."""
 
-    def __init__(self, data: Path, how: How) -> None:
-        self.data, self.how = data, how
+    def __init__(self, data: Path, users: list[int] | None, how: ReadingOptions) -> None:
+        self.data, self.wanted, self.how = data, users, how
+        self.order, self.units = cast("Order | None", how.boxes), cast("Units | None", how.box_units)
         self.items: list[Item] = []
         self.bad: list[str] = []
         self.places: dict[str, str] = {}
@@ -155,7 +105,7 @@ class _Reader:
     def read(self, path: Path) -> None:
         source = read_source(path)
         self._check_form(source)
-        drafts = [one for one in map(_drafter(source, self.how), source.entries) if self._is_wanted(one)]
+        drafts = [one for one in map(_drafter(source, self.how.parser), source.entries) if self._is_wanted(one)]
         sound = [one for one in drafts if isinstance(one, Draft)]
         root = choose_root((one.image for one in sound), possible_roots(path, self.how.image_root))
         self.roots.append(root)
@@ -175,7 +125,7 @@ class _Reader:
                 f"{self.data} holds data of two forms, {first.name} ({first.form}) and {source.name} ({source.form}); "
                 "name one of the files"
             )
-        if source.form not in (SCREENSPOT, OSWORLD) and (self.how.order or self.how.units):
+        if source.form not in (SCREENSPOT, OSWORLD) and (self.order or self.units):
             raise InputError(
                 f"--boxes and --box-units are for ScreenSpot and OSWorld-G; {source.name} is {source.form}"
             )
@@ -183,9 +133,9 @@ class _Reader:
     def _is_wanted(self, one: Draft | Bad) -> bool:
         if isinstance(one, Bad):
             return True
-        users = one.labels.get("user", ())
+        users = one.labels.user
         self.users.update(users)
-        return self.how.users is None or any(str(user) in users for user in self.how.users)
+        return self.wanted is None or any(str(user) in users for user in self.wanted)
 
     # -- images and boxes -----------------------------------------------------------------------------------------
 
@@ -207,9 +157,9 @@ class _Reader:
             self._check_thousandths(source, drafts)
             return None
         if source.form == OSWORLD:
-            given = self.how.order or self.how.units
+            given = self.order or self.units
             rule = "given" if given else "form"
-            found = Convention(self.how.order or "xywh", self.how.units or "pixels", rule)
+            found = Convention(self.order or "xywh", self.units or "pixels", rule)
         else:
             found = self._told_by_file(source, drafts, files)
         self.conventions[source.name] = found.to_dict()
@@ -223,18 +173,18 @@ class _Reader:
 
     def _told_by_file(self, source: Source, drafts: list[Draft], files: dict[int, str | InputError]) -> Convention:
         boxes = [Evidence(one.number, one.shape.numbers, one.size) for one in drafts]
-        if self.how.order is None and (self.how.max_samples is None or self._needs_sizes(boxes)):
+        if self.order is None and (self.how.max_samples is None or self._needs_sizes(boxes)):
             self._look_at(files.values())
             boxes = [box._replace(size=self._size(files[box.number]) or box.size) for box in boxes]
         pro = any(is_pro(entry) for _, entry in source.entries)
         try:
-            return decide(boxes, order=self.how.order, units=self.how.units, pro=pro)
+            return decide(boxes, order=self.order, units=self.units, pro=pro)
         except InputError as error:
             raise InputError(f"{source.path}: {error}") from error
 
     def _needs_sizes(self, boxes: list[Evidence]) -> bool:
         """Whether the numbers, with the sizes that the data tells, leave both ways open."""
-        units = self.how.units or guess_units(boxes)
+        units = self.units or guess_units(boxes)
         return not_xyxy(boxes, units) is None and not_xywh(boxes, units) is None
 
     def _size(self, file: str | InputError) -> tuple[int, int] | None:
@@ -274,9 +224,9 @@ class _Reader:
 
     # -- all of it ------------------------------------------------------------------------------------------------
 
-    def finish(self) -> Found:
-        if self.how.users is not None and not self.is_full:
-            check_users(self.how.users, self.users, self.data)
+    def finish(self) -> Screens:
+        if self.wanted is not None and not self.is_full:
+            check_users(self.wanted, self.users, self.data)
         if self.bad and not self.how.skip_bad:
             raise InputError(self._list())
         if not self.items or self.first is None:
@@ -286,8 +236,9 @@ class _Reader:
         decided: dict[str, Any] = {"boxes": self.conventions} if self.conventions else {}
         if self.first.form in (CHAT_PICKLE, CHAT_JSONL):
             decided["parser"] = self.how.parser
-        items = Items(self.items, len(self.bad), fingerprint(self.items), self.first.form, decided)
-        return Found(items, common_root(self.roots))
+        return Screens(
+            self.items, fingerprint(self.items), len(self.bad), self.first.form, decided, common_root(self.roots)
+        )
 
     def _list(self) -> str:
         more = f"; and {len(self.bad) - LISTED} more" if len(self.bad) > LISTED else ""
@@ -299,7 +250,7 @@ class _Reader:
         )
 
 
-def _drafter(source: Source, how: How) -> Any:
+def _drafter(source: Source, parser: str) -> Any:
     """What makes a draft of one numbered entry of this file, or says why it cannot."""
     stem = source.stem
 
@@ -310,7 +261,7 @@ def _drafter(source: Source, how: How) -> Any:
                 return Bad(number, str(entry))
             origin = Origin(stem, number, source.user)
             if source.form in (CHAT_PICKLE, CHAT_JSONL):
-                return draft_chat(entry, origin, how.parser)
+                return draft_chat(entry, origin, parser)
             return {FLAT: draft_flat, OSWORLD: draft_osworld, SCREENSPOT: draft_screenspot}[source.form](entry, origin)
         except InputError as error:
             return Bad(number, str(error))
@@ -339,8 +290,37 @@ def fingerprint(items: list[Item]) -> str:
             item.prompt,
             item.content,
             item.target,
-            sorted(item.labels.items()),
+            sorted((kind, item.labels[kind]) for kind in LABELS if item.labels[kind]),
         ]
         for item in items
     ]
     return f"sha256:{hashlib.sha256(msgspec.json.encode(parts)).hexdigest()}"
+
+
+# -- as JSON lines ------------------------------------------------------------------------------------------------
+
+
+class Converted(NamedTuple):
+    """How many samples were written, how many bad entries left out, and the folder that the image paths begin at."""
+
+    written: int
+    skipped: int
+    image_root: str
+
+
+def convert(options: ConvertOptions) -> Converted:
+    """Write the samples of any data as JSON lines; reading those with the image root that comes back gives the same."""
+    target = Path(options.to)
+    check_new(target)
+    found = read_screens(options)
+    lines = [to_json(flat_record(item, relative(str(item.image.path), found.image_root))) for item in found.items]
+    write_atomic(target, b"\n".join(lines) + b"\n")
+    return Converted(len(lines), found.skipped, found.image_root)
+
+
+def check_new(target: Path) -> None:
+    """Raises unless a file can be written there that was not there before."""
+    if target.exists():
+        raise InputError(f"{target} is there already; name another file, or remove it first")
+    if not target.parent.is_dir():
+        raise InputError(f"{target.parent} is not a folder; make it first")

@@ -9,14 +9,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from howsure.errors import InputError
-from howsure.runs import Sample
 from howsure.runs.files import storage_errors, sync_folder, to_json, write_atomic
 from howsure.runs.folder import MANIFEST, read_manifest
+from howsure.runs.records import Sample
+from howsure.studies.grounding.judge import GroupFigures
+from howsure.studies.grounding.record import GroundingRecord, Samples
 
 OUT, RESULTS_TEXT, RESULTS_JSON = "out.json", "results.txt", "results.json"
 
@@ -46,8 +50,9 @@ _AS_IT_IS = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
 _LIKE_A_HASH = re.compile(rf"-[0-9a-f]{{{HASH_DIGITS}}}$")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
-Judge = Callable[[Sequence[Sample]], dict[str, Any]]
-Groups = dict[str | None, list[Sample]]
+GroundingSample = Sample[GroundingRecord]
+Judge = Callable[[Samples], GroupFigures]
+Groups = dict[str | None, list[GroundingSample]]
 """The samples of each user; those of nobody under None."""
 
 
@@ -64,29 +69,25 @@ def safe_name(name: str) -> str:
     return f"{kept or 'x'}-{digest}"
 
 
-def entry(sample: Sample) -> dict[str, Any]:
+def entry(sample: GroundingSample) -> dict[str, Any]:
     """A sample as out.json has it. What is not known of it is null, a place never [0, 0]."""
-    fields = {name: sample.result.get(name) for name in FIELDS}
+    fields = {name: getattr(sample.result, name) for name in FIELDS}
     return {"id": sample.id, **fields, "reason": sample.reason, "detail": sample.detail}
 
 
-def users_of(sample: Sample) -> tuple[str | None, ...]:
+def by_user(samples: Iterable[GroundingSample]) -> Groups:
     """Whose file a sample belongs into: that of its user, of each where it has several, of nobody where it has none."""
-    return tuple(sample.result.get("labels", {}).get("user", ())) or (None,)
-
-
-def by_user(samples: Iterable[Sample]) -> Groups:
-    found: Groups = {}
+    groups: Groups = {}
     for sample in samples:
-        for user in users_of(sample):
-            found.setdefault(user, []).append(sample)
-    return found
+        for user in sample.result.labels.user or (None,):
+            groups.setdefault(user, []).append(sample)
+    return groups
 
 
 class UserFiles:
     """The files of all users: whole JSON whenever one looks, and never behind samples.jsonl for longer than a stop."""
 
-    def __init__(self, folder: Path, kept: Sequence[Sample]) -> None:
+    def __init__(self, folder: Path, kept: Samples) -> None:
         self._folder = folder
         self._owners: dict[str, str | None] = {}
         groups = by_user(kept)
@@ -97,7 +98,7 @@ class UserFiles:
             if left.is_file():  # its samples were taken back, to be asked again
                 write_atomic(left, _document([]))
 
-    def append(self, samples: Sequence[Sample]) -> None:
+    def append(self, samples: Samples) -> None:
         """Add samples that are in samples.jsonl already."""
         for user, more in by_user(samples).items():
             path = self._path(user)
@@ -106,18 +107,18 @@ class UserFiles:
             else:
                 self._write(user, more)
 
-    def finish(self, summary: dict[str, Any], samples: Sequence[Sample], judge_group: Judge) -> None:
+    def finish(self, delta: float, samples: Samples, judge_group: Judge) -> None:
         """Write all files anew, in the order of the data, and the figures of each user beside them."""
-        asked = self._asked() | {"delta": summary.get("delta")}
+        asked = self._asked() | {"delta": delta}
         for user, group in by_user(sorted(samples, key=lambda sample: sample.index)).items():
             figures = judge_group(group)
             self._write(user, group)
             folder = self._path(user).parent
             write_atomic(folder / RESULTS_TEXT, results_text(user, figures, group, asked).encode("utf-8"))
-            whole = {"user": user, **figures, **asked, **_counts(group)}
+            whole = {"user": user, **msgspec.to_builtins(figures), **asked, **_counts(group)}
             write_atomic(folder / RESULTS_JSON, to_json(whole, indent=2) + b"\n")
 
-    def _write(self, user: str | None, samples: Sequence[Sample]) -> None:
+    def _write(self, user: str | None, samples: Samples) -> None:
         path = self._path(user)
         with storage_errors(path):
             if not path.parent.is_dir():
@@ -142,15 +143,15 @@ class UserFiles:
 # -- out.json ---------------------------------------------------------------------------------------------------------
 
 
-def _document(samples: Sequence[Sample]) -> bytes:
+def _document(samples: Samples) -> bytes:
     return HEAD + _lines(samples) + TAIL if samples else b"[]\n"
 
 
-def _lines(samples: Sequence[Sample]) -> bytes:
+def _lines(samples: Samples) -> bytes:
     return b",\n".join(to_json(entry(sample)) for sample in samples)
 
 
-def _extend(path: Path, samples: Sequence[Sample]) -> None:
+def _extend(path: Path, samples: Samples) -> None:
     """Write over the closing bracket, in one call, so that no reader finds the list open; what does not fit on the
     disk is taken back. Not forced onto the disk: after a power cut the file is made again from samples.jsonl."""
     with storage_errors(path), path.open("r+b", buffering=0) as file:
@@ -179,40 +180,39 @@ def _write_all(handle: int, block: bytes, start: int) -> None:
 # -- results.txt ------------------------------------------------------------------------------------------------------
 
 
-def results_text(user: str | None, figures: dict[str, Any], samples: Sequence[Sample], asked: dict[str, Any]) -> str:
+def results_text(user: str | None, figures: GroupFigures, samples: Samples, asked: dict[str, Any]) -> str:
     """The three figures as a dictionary, with fixed decimals, then what a reader of them must know."""
     title = "All samples" if user is None else f"User {_one_line(user)}"
-    block = ",\n".join(f"    '{name}': {_number(figures.get(name), places)}" for name, places in DECIMALS.items())
+    block = ",\n".join(f"    '{name}': {_number(figures[name], places)}" for name, places in DECIMALS.items())
     return f"===== {title} =====\n{{\n{block}\n}}\n\n" + "\n".join(_remarks(figures, samples, asked)) + "\n"
 
 
-def _remarks(figures: dict[str, Any], samples: Sequence[Sample], asked: dict[str, Any]) -> list[str]:
+def _remarks(figures: GroupFigures, samples: Samples, asked: dict[str, Any]) -> list[str]:
     counts = _counts(samples)
-    distances = sum(sample.result.get("l2") is not None for sample in samples)
-    delta = asked.get("delta")
+    distances = sum(sample.result.l2 is not None for sample in samples)
     lines = [
         f"samples: {counts['items']}",
         f"wrong format: {counts['wrong_format_count']} (misses without a place and without a distance)",
         f"failed: {counts['failed_count']}{_reasons(samples)}",
         f"distances: mean and median are over the {distances} samples that have one, in thousandths of the screen",
-        f"delta: {'not known' if delta is None else f'{delta:g} thousandths of the screen'}",
+        f"delta: {asked['delta']:g} thousandths of the screen",
     ]
-    if figures.get("point_in_target") is not None:
-        lines.append(f"inside the target: {figures['point_in_target']:.4f} of the samples that have a box or polygon")
-    if asked.get("parser") is None and asked.get("frame") is None:
+    if figures.point_in_target is not None:
+        lines.append(f"inside the target: {figures.point_in_target:.4f} of the samples that have a box or polygon")
+    if asked["parser"] is None and asked["frame"] is None:
         return [*lines, "parser and frame: none, the model clicks without words"]
-    return [*lines, f"parser: {asked.get('parser')}", f"frame: {asked.get('frame')}"]
+    return [*lines, f"parser: {asked['parser']}", f"frame: {asked['frame']}"]
 
 
-def _counts(samples: Sequence[Sample]) -> dict[str, int]:
+def _counts(samples: Samples) -> dict[str, int]:
     return {
         "items": len(samples),
-        "wrong_format_count": sum(sample.result.get("says") == "wrong_format" for sample in samples),
+        "wrong_format_count": sum(sample.result.says == "wrong_format" for sample in samples),
         "failed_count": sum(sample.failed for sample in samples),
     }
 
 
-def _reasons(samples: Sequence[Sample]) -> str:
+def _reasons(samples: Samples) -> str:
     reasons = sorted({sample.reason for sample in samples if sample.reason is not None})
     return f" ({', '.join(reason.replace('_', ' ') for reason in reasons)})" if reasons else ""
 

@@ -9,23 +9,30 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-import msgspec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from howsure.errors import HowsureError, InputError, RunDamaged, UnusableImage
 from howsure.models.images import MOST_BYTES, inspect_content
 from howsure.runs import Run, Sample
 from howsure.runs.files import storage_errors, write_atomic
+from howsure.runs.pictures import name_of
 from howsure.runs.reading import SAMPLES
 from howsure.storage import is_address, read_regular, shown
-from howsure.studies.grounding.judging.columns import kinds_of
-from howsure.studies.grounding.judging.knows import DISTANCES
-from howsure.studies.grounding.output.exports import safe_name
-from howsure.runs.pictures import name_of
+from howsure.studies.grounding.exports import safe_name
+from howsure.studies.grounding.figures import is_outside
+from howsure.studies.grounding.record import (
+    DISTANCES,
+    GroundingRecord,
+    Place,
+    Sampled,
+    Samples,
+    Target,
+    confidence_of,
+    kinds_of,
+)
 
 if TYPE_CHECKING:
-    from howsure.studies.grounding.output.drawing import Sheet
+    from howsure.studies.grounding.drawing import Sheet
 
 MOST_SIDE_PX = 1600
 SMALLEST_SIDE_PX, LARGEST_SIDE_PX = 200, 10_000
@@ -36,101 +43,48 @@ DEEPEST = 64
 MOST_PIXELS = 40_000_000
 """Of a screen; twice those of the largest displays."""
 
-# -- what a sample holds ----------------------------------------------------------------------------------------------
+CORNERS = {"refusal": range(1), "point": range(1, 2), "box": range(2, 3), "polygon": range(3, 1_000_000)}
+"""How many pairs of numbers the place of a target has."""
 
-Place = tuple[float, float]
-_PAIRS = {"refusal": range(1), "point": range(1, 2), "box": range(2, 3), "polygon": range(3, 1_000_000)}
-
-
-class Target(msgspec.Struct, frozen=True):
-    """Where the click belongs; nowhere for a refusal."""
-
-    kind: Literal["point", "box", "polygon", "refusal"]
-    coords: list[float]
-
-    def __post_init__(self) -> None:
-        if len(self.coords) % 2 or len(self.coords) // 2 not in _PAIRS[self.kind]:
-            raise ValueError(f"{len(self.coords)} numbers are no {self.kind}")
-
-    @property
-    def places(self) -> list[Place]:
-        return list(zip(self.coords[0::2], self.coords[1::2], strict=True))
+Clicked = Sample[GroundingRecord]
 
 
-class Drawn(msgspec.Struct, frozen=True):
-    """The answers that were drawn besides the likeliest one."""
-
-    asked: int
-    points: list[Place]
-    wrong_format: int
-    refusals: int
-    failed: int
-
-
-class Clicked(msgspec.Struct, frozen=True):
-    """A sample's `result`, checked: it may come from anybody."""
-
-    instruction: str
-    image_path: str
-    image_sha256: str
-    image_size: tuple[int, int]
-    target: Target
-    gt_coord: Place | None
-    gt_content: str | None = None
-    says: str | None = None
-    why_not: str | None = None
-    pred_raw: str | None = None
-    pred_coord: Place | None = None
-    pred_content: str | None = None
-    l2: float | None = None
-    hit: bool | None = None
-    inside: bool | None = None
-    within_delta: bool | None = None
-    confidence: dict[str, float | None] = {}
-    confidence_missing: dict[str, str | None] = {}
-    samples: Drawn | None = None
-
-
-def clicked(sample: Sample, where: str = "this run") -> Clicked:
-    try:
-        return msgspec.convert(sample.result, Clicked)
-    except (msgspec.ValidationError, RecursionError) as error:
-        name = sample.id if len(sample.id) <= SHOWN_ID else f"{sample.id[:SHOWN_ID]}…"
-        raise RunDamaged(
-            f"{where}: sample {name!r} cannot be drawn: {error}; restore it, or delete its line"
-        ) from error
+def read_clicks(run: Run) -> list[Clicked]:
+    """The samples of a run, which may come from anybody."""
+    study = run.manifest.identity.study
+    if study != "grounding":
+        raise InputError(f"{run.path} is a run of {study!r}: overlays are drawn of grounding runs")
+    samples = run.records(evidence=False, record=GroundingRecord)
+    for sample in samples:
+        kind, count = sample.result.target.kind, len(sample.result.target.coords)
+        if count % 2 or count // 2 not in CORNERS[kind]:
+            name = sample.id if len(sample.id) <= SHOWN_ID else f"{sample.id[:SHOWN_ID]}…"
+            raise RunDamaged(
+                f"{run.path / SAMPLES}: sample {name!r} cannot be drawn: {count} numbers are no {kind}; restore it, or "
+                "delete its line"
+            )
+    return samples
 
 
 # -- which samples ----------------------------------------------------------------------------------------------------
 
 
-def worst_samples(samples: Sequence[Sample], most: int) -> list[Sample]:
+def worst_samples(samples: Samples, most: int) -> list[Clicked]:
     """Those whose click went farthest from the target, the farthest first; only samples that have a distance."""
-    known = [sample for sample in samples if sample.result.get("l2") is not None]
-    return sorted(known, key=lambda sample: (-sample.result["l2"], sample.index))[:most]
+    far = [(-sample.result.l2, sample.index, sample) for sample in samples if sample.result.l2 is not None]
+    return [sample for *_, sample in sorted(far, key=lambda one: one[:2])[:most]]
 
 
-def first_confidence(samples: Sequence[Sample]) -> str | None:
-    """The first kind of confidence that a sample of this run has a value of."""
-    return next(
-        (kind for kind in kinds_of(samples) if any(_confidence(sample, kind) is not None for sample in samples)), None
-    )
-
-
-def surely_wrong_samples(samples: Sequence[Sample], most: int) -> tuple[str | None, list[Sample]]:
-    """The misses that the model was surest of, the surest first, and the kind of confidence that says so."""
-    kind = first_confidence(samples)
-    if kind is None:
-        return None, []
-    wrong = [(sample, _confidence(sample, kind)) for sample in samples if sample.result.get("hit") is False]
-    sign = 1.0 if kind in DISTANCES else -1.0
-    ranked = sorted((sign * value, sample.index, sample) for sample, value in wrong if value is not None)
-    return kind, [sample for _, _, sample in ranked[:most]]
-
-
-def _confidence(sample: Sample, kind: str) -> float | None:
-    value: float | None = (sample.result.get("confidence") or {}).get(kind)
-    return value
+def surely_wrong_samples(samples: Samples, most: int) -> tuple[str | None, list[Clicked]]:
+    """The misses that the model was surest of, the surest first, and the kind of confidence that says so: the first
+    that a sample of this run has a value of."""
+    for kind in kinds_of(samples):
+        known = [(value, one) for one in samples if (value := confidence_of(one.result, kind)) is not None]
+        if known:
+            sign = 1.0 if kind in DISTANCES else -1.0
+            wrong = [(sign * value, one.index, one) for value, one in known if one.result.hit is False]
+            return kind, [one for *_, one in sorted(wrong, key=lambda one: one[:2])[:most]]
+    return None, []
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -155,7 +109,7 @@ def write_overlays(
     it is not there either, the small copy that the run kept is drawn on.
     """
     _check_place(run, folder)
-    samples = _records(run)
+    samples = read_clicks(run)
     chosen = _choose(samples, ids or (), worst, surely_wrong, every, str(run.path))
     names = file_names([sample.id for sample in samples])
     delta = _delta(run)
@@ -179,20 +133,10 @@ def write_overlays(
 
 def chosen_samples(
     run: Run, *, ids: Sequence[str] | None = None, worst: int = 0, surely_wrong: int = 0, every: bool = False
-) -> list[Sample]:
+) -> list[Clicked]:
     """What `write_overlays` would draw."""
-    chosen = _choose(_records(run), ids or (), worst, surely_wrong, every, str(run.path))
+    chosen = _choose(read_clicks(run), ids or (), worst, surely_wrong, every, str(run.path))
     return [sample for sample, _ in chosen]
-
-
-def _records(run: Run) -> list[Sample]:
-    study = run.manifest.identity.study
-    if study != "grounding":
-        raise InputError(f"{run.path} is a run of {study!r}: overlays are drawn of grounding runs")
-    samples = run.records(evidence=False)
-    for sample in samples:
-        clicked(sample, str(run.path / SAMPLES))
-    return samples
 
 
 def _check_place(run: Run, folder: Path) -> None:
@@ -225,8 +169,8 @@ def _delta(run: Run) -> float | None:
 
 
 def _choose(
-    samples: Sequence[Sample], ids: Sequence[str], worst: int, surely_wrong: int, every: bool, run: str
-) -> list[tuple[Sample, str | None]]:
+    samples: Samples, ids: Sequence[str], worst: int, surely_wrong: int, every: bool, run: str
+) -> list[tuple[Clicked, str | None]]:
     """The samples to draw, each once, and as what they were chosen."""
     if min(worst, surely_wrong) < 0:
         raise InputError(f"how many samples to draw must be 0 or more, not {min(worst, surely_wrong)}")
@@ -249,7 +193,7 @@ def _choose(
     return [(known[one], "; ".join(reasons) or None) for one, reasons in why.items()]
 
 
-def _close(wanted: str, known: dict[str, Sample]) -> str:
+def _close(wanted: str, known: dict[str, Clicked]) -> str:
     lower = {one.lower(): one for one in known}
     close = [lower[one] for one in difflib.get_close_matches(wanted.lower(), lower, SHOWN_CLOSE, 0.5)]
     if not close:
@@ -268,7 +212,9 @@ class Screen(NamedTuple):
     remark: str = ""
 
 
-def load_screen(about: Clicked, name: str, image_root: Path | None = None, run_folder: Path | None = None) -> Screen:
+def load_screen(
+    about: GroundingRecord, name: str, image_root: Path | None = None, run_folder: Path | None = None
+) -> Screen:
     """The image of a sample, which may come from anybody: what it names is never fetched from an address, and only a
     regular file of this machine is read and drawn whose bytes are the ones that the sample has the digest of. Nobody
     learns by that what they did not know.
@@ -318,7 +264,7 @@ def _pixels(path: str, sha256: str | None = None, within: Path | None = None) ->
 
 
 def draw_overlay(
-    sample: Sample,
+    sample: Clicked,
     *,
     most_side_px: int = MOST_SIDE_PX,
     delta: float | None = None,
@@ -334,9 +280,9 @@ def draw_overlay(
     """
     if not SMALLEST_SIDE_PX <= most_side_px <= LARGEST_SIDE_PX:
         raise InputError(f"an overlay is {SMALLEST_SIDE_PX} to {LARGEST_SIDE_PX} pixels long, not {most_side_px}")
-    about = clicked(sample)
+    about = sample.result
     screen = load_screen(about, sample.id, image_root, run_folder)
-    from howsure.studies.grounding.output.drawing import Sheet
+    from howsure.studies.grounding.drawing import Sheet
 
     sheet = Sheet(screen.pixels, most_side_px, font)
     _mark(sheet, about, delta)
@@ -344,8 +290,8 @@ def draw_overlay(
     return sheet.finished(_verdict(sample, about, delta), rows)
 
 
-def _mark(sheet: Sheet, about: Clicked, delta: float | None) -> None:
-    from howsure.studies.grounding.output.drawing import BLUE, VERMILION
+def _mark(sheet: Sheet, about: GroundingRecord, delta: float | None) -> None:
+    from howsure.studies.grounding.drawing import BLUE, VERMILION
 
     _mark_target(sheet, about.target, delta)
     for place in (about.samples.points if about.samples is not None else [])[:MOST_DOTS]:
@@ -363,7 +309,7 @@ def _mark(sheet: Sheet, about: Clicked, delta: float | None) -> None:
 
 
 def _mark_target(sheet: Sheet, target: Target, delta: float | None) -> None:
-    from howsure.studies.grounding.output.drawing import BLUE
+    from howsure.studies.grounding.drawing import BLUE
 
     places = [sheet.at(place) for place in target.places]
     if target.kind == "box":
@@ -388,16 +334,12 @@ def _edge(sheet: Sheet, target: Target, click: Place) -> Place:
     return centre[0] + away[0] * share, centre[1] + away[1] * share
 
 
-def is_outside(place: Sequence[float]) -> bool:
-    return not all(0.0 <= value <= 1000.0 for value in place)
-
-
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
-def _verdict(sample: Sample, about: Clicked, delta: float | None) -> tuple[str, tuple[int, int, int], bool]:
+def _verdict(sample: Clicked, about: GroundingRecord, delta: float | None) -> tuple[str, tuple[int, int, int], bool]:
     """The badge and the words beside it; a hit's badge is filled, so that more than its colour tells it."""
-    from howsure.studies.grounding.output.drawing import GREEN, GREY, VERMILION
+    from howsure.studies.grounding.drawing import GREEN, GREY, VERMILION
 
     if sample.failed:
         return f"NO ANSWER | {(sample.reason or '').replace('_', ' ')}", GREY, False
@@ -405,7 +347,7 @@ def _verdict(sample: Sample, about: Clicked, delta: float | None) -> tuple[str, 
     return (f"HIT | {words}", GREEN, True) if about.hit else (f"MISS | {words}", VERMILION, False)
 
 
-def _found(about: Clicked, delta: float | None) -> Iterator[str]:
+def _found(about: GroundingRecord, delta: float | None) -> Iterator[str]:
     kind = about.target.kind
     if about.says == "wrong_format":
         yield f"no place can be read in the answer ({(about.why_not or 'wrong format').replace('_', ' ')})"
@@ -421,7 +363,7 @@ def _found(about: Clicked, delta: float | None) -> Iterator[str]:
 
 
 def _rows(
-    sample: Sample, about: Clicked, delta: float | None, chosen_as: str | None, remark: str
+    sample: Clicked, about: GroundingRecord, delta: float | None, chosen_as: str | None, remark: str
 ) -> Iterator[tuple[str, str]]:
     yield "instruction", about.instruction
     yield "target", _place(about.gt_coord, about.gt_content)
@@ -453,17 +395,18 @@ def _thousandths(value: float) -> str:
     return f"{value:.1f}" if abs(value) < 1e6 else f"{value:.3g}"
 
 
-def _sureness(about: Clicked) -> Iterator[str]:
-    for kind, value in about.confidence.items():
+def _sureness(about: GroundingRecord) -> Iterator[str]:
+    known, missing = about.confidence, about.confidence_missing
+    for kind, value in () if known is None else known.known.items():
         name = kind.replace("_", " ")
         if value is None:
-            why = about.confidence_missing.get(kind) or "not known"
+            why = (None if missing is None else missing[kind]) or "not known"
             yield f"{name} missing ({why.replace('_', ' ')})"
         else:
             yield f"{name} {_thousandths(value)} thousandths" if kind in DISTANCES else f"{name} {value:.3f}"
 
 
-def _drawn(samples: Drawn | None) -> str:
+def _drawn(samples: Sampled | None) -> str:
     if samples is None:
         return ""
     parts = {"in wrong format": samples.wrong_format, "refusals": samples.refusals, "failed": samples.failed}

@@ -1,1 +1,0 @@
-"""Clicks against targets, and confidence against hits."""
