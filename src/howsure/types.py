@@ -47,7 +47,7 @@ def html_of(thing: Any) -> str:
     """How a notebook shows something. Notebooks ask the object, so that here an object asks the room above."""
     from howsure.report import notebook
 
-    return notebook.html_of(thing)
+    return str(notebook.html_of(thing))  # plain text, which others may add to without its being escaped
 
 
 class Shown:

@@ -10,16 +10,18 @@ import pytest
 
 from howsure import isolated
 from howsure.report.viewer import apart
+from howsure.runs import Run
 from howsure.runs.files import to_json
 from howsure.studies.mcq.judge import judge
+from howsure.studies.mcq.record import McqRecord
 from report.viewer.asking import FOUR, Browser, question, write_run
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for name, samples in (("one", FOUR), ("two", (question(0, 0.1), *FOUR[1:]))):
-        write_run(tmp_path / name, samples, model=name)
-        (tmp_path / name / "summary.json").write_bytes(to_json(judge(samples, seed=0)))
+        run = Run(write_run(tmp_path / name, samples, model=name))
+        (run.path / "summary.json").write_bytes(to_json(judge(run.records(record=McqRecord), seed=0)))
     write_run(tmp_path / "stopped", FOUR, finished=False)
     return tmp_path
 

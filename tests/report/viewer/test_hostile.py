@@ -113,7 +113,7 @@ def assert_every_sample_has_its_page(browser: Browser, page: str) -> None:
     for key in keys:
         answer = browser.get(f"/sample?path=run0&key={key}")
         assert answer.status == 200, key
-        assert "As it was written" in answer.text, key
+        assert "Raw record" in answer.text, key
         assert_harmless(answer.text, key)
 
 

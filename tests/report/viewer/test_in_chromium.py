@@ -23,6 +23,7 @@ from howsure.report.pages.parts import card
 from howsure.report.pages.shell import standalone
 from howsure.runs import Identity, Run, RunWriter
 from howsure.studies.mcq.judge import judge
+from howsure.studies.mcq.record import McqRecord
 from report.viewer.asking import write_run
 from runs_to_look_at import STUDIES, make_hostile, make_runs
 
@@ -264,7 +265,7 @@ def test_every_study_has_its_pages(watched: chrome.Watched, address: str, study:
     assert not watched.is_too_wide()
     watched.keep(f"{study}-run", whole=True)
     page.locator("table.grid tbody a").first.click()
-    page.wait_for_selector("text=As it was written")
+    page.wait_for_selector("text=Raw record")
     assert not watched.is_too_wide()
     watched.keep(f"{study}-sample", whole=True)
     assert page.locator(".notice:visible").all_inner_texts() == []
@@ -307,7 +308,7 @@ def test_a_report_on_paper(opened: Any, runs: Path) -> None:
 
 def test_a_run_in_progress_updates_by_itself(opened: Any, runs: Path, tmp_path: Path) -> None:
     done = Run(runs / "mcq" / "before")
-    samples, old = done.records(), done.manifest.identity
+    samples, old = done.records(record=McqRecord), done.manifest.identity
     identity = Identity(**msgspec.to_builtins(old))
     with (
         RunWriter(tmp_path / "live" / "run", identity, len(samples)) as writer,
@@ -418,7 +419,7 @@ def test_nothing_in_a_hostile_run_executes_and_its_pages_stay_usable(opened: Any
             links = [one.get_attribute("href") for one in page.locator("table.grid tbody a").all()]
             for link in links[:SAMPLES_OF_EACH]:
                 page.goto(address + link)
-                assert page.get_by_role("heading", name="As it was written").count() == 1, link
+                assert page.get_by_role("heading", name="Raw record").count() == 1, link
                 assert not watched.is_too_wide(), link
                 page.mouse.move(300, 300)
                 page.keyboard.press("Tab")

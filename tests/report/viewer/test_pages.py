@@ -17,6 +17,7 @@ from howsure.report.pages.material import Embedded, Material
 from howsure.runs import Run, RunWriter
 from howsure.runs.files import to_json
 from howsure.studies.mcq.judge import judge
+from howsure.studies.mcq.record import McqRecord
 from report.viewer.asking import FOUR, SUMMARY, Browser, identity, question, write_run
 
 
@@ -80,7 +81,7 @@ def test_two_runs_are_compared(folder: Path) -> None:
     write_run(folder / "two", [FOUR[0], question(1, 0.7, group="b"), *FOUR[2:]], model="other")
     write_run(folder / "three", study="unheard-of")
     for name in ("one", "two"):
-        (folder / name / "summary.json").write_bytes(to_json(judge(Run(folder / name).records())))
+        (folder / name / "summary.json").write_bytes(to_json(judge(Run(folder / name).records(record=McqRecord))))
     browser = Browser(folder)
     page = browser.get("/compare?a=one&b=two")
     assert page.status == 200
