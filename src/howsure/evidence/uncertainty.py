@@ -31,10 +31,8 @@ def chosen_place(evidence: TokenLogprobs, top: TopAlternatives, i: int) -> int |
         if chosen is not None and other is not None:
             if chosen == other:
                 return j
-        elif top.tokens[j] == evidence.tokens[i] and _close(top.logprobs[j], evidence.logprobs[i]):
-            return j
+        elif top.tokens[j] == evidence.tokens[i]:
+            a, b = top.logprobs[j], evidence.logprobs[i]
+            if a == b or abs(a - b) <= SAME_LOGPROB_NATS:  # both may be −inf
+                return j
     return None
-
-
-def _close(a: float, b: float) -> bool:
-    return bool(a == b or abs(a - b) <= SAME_LOGPROB_NATS)

@@ -26,7 +26,8 @@ def entropy_nats(p: ArrayLike, axis: int = -1) -> float | Array:
     >>> round(entropy_nats([0.5, 0.25, 0.25]), 6)
     1.039721
     """
-    return _scalar_or_array(_entropy(check_probabilities(p, axis), axis))
+    probs = check_probabilities(p, axis)
+    return _scalar_or_array(np.maximum(-np.sum(_times(probs, _log(probs)), axis=axis), 0.0))
 
 
 def entropy_from_logprobs_nats(logprobs: ArrayLike, axis: int = -1) -> float | Array:
@@ -102,10 +103,6 @@ def _refuse_sum(total: Array, tolerance: float, what: str) -> None:
     if len(wrong):
         place = int(wrong[0])
         raise EvidenceError(f"{what} sum to {sums[place]:.9g} in distribution {place}, not to 1 within {tolerance:g}")
-
-
-def _entropy(p: Array, axis: int) -> Array:
-    return np.asarray(np.maximum(-np.sum(_times(p, _log(p)), axis=axis), 0.0))
 
 
 def _log(p: Array) -> Array:

@@ -133,8 +133,8 @@ def _rendered(
 ) -> ChatSpans:
     """Apply the template to names, and put the contents in their place."""
     named = {i: f"{_EDGE}{name}{i}x{_EDGE}" for i, message in enumerate(messages) if message.content}
-    given = [Message(turn.role, JOINT.join(named[i] for i in turn.places if i in named)) for turn in turns]
-    parts = re.split(f"({_EDGE}?){name}([0-9]+)x({_EDGE}?)", template(given))
+    renamed = [Message(turn.role, JOINT.join(named[i] for i in turn.places if i in named)) for turn in turns]
+    parts = re.split(f"({_EDGE}?){name}([0-9]+)x({_EDGE}?)", template(renamed))
     places = [int(place) for place in parts[2::4]]
     if sorted(places) != list(named):
         if not named:

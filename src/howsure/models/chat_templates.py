@@ -44,9 +44,9 @@ def apply(
     An InputError says that it refuses the messages; a ModelError that it does not end, or not within its limits, since
     then each of ten thousand conversations would take as long.
     """
-    given = {"chat_template": template, "conversations": [messages], "add_generation_prompt": begin_answer}
+    request = {"chat_template": template, "conversations": [messages], "add_generation_prompt": begin_answer}
     try:
-        text = _render(json.dumps(dict(special_tokens) | given).encode())
+        text = _render(json.dumps(dict(special_tokens) | request).encode())
     except Raised as error:
         raise InputError(f"{name}'s chat template refuses these messages: {error}") from None
     except Ended as error:

@@ -40,8 +40,8 @@ class BodyRefused(Exception):
 def server_words(body: Any) -> str:
     """What a server says went wrong, out of the many forms of an error body."""
     if isinstance(body, dict):
-        said = body.get("message") or body.get("detail") or body
-        return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        words = body.get("message") or body.get("detail") or body
+        return words if isinstance(words, str) else json.dumps(words, ensure_ascii=False)
     return body if isinstance(body, str) else "" if body is None else json.dumps(body)
 
 
@@ -64,9 +64,9 @@ class Endpoint:
     @classmethod
     def read(cls, base_url: str | None) -> Endpoint:
         """From the given URL, the environment, or OpenAI's own address, in this order."""
-        given = (base_url or os.environ.get(URL_VARIABLE) or OPENAI_URL).strip()
+        url = (base_url or os.environ.get(URL_VARIABLE) or OPENAI_URL).strip()
         try:
-            parts = urlsplit(given)
+            parts = urlsplit(url)
             parts.port  # noqa: B018  raises for a port that is no number
         except ValueError:
             raise InputError("the base URL cannot be read; it should look like http://127.0.0.1:8000/v1") from None

@@ -186,32 +186,32 @@ class GeminiModel(Model):
         return self._client.kept(Answer(text, *self._evidence(reply, text, wish), finish, retries=retries))
 
     def _finish(self, reply: _Reply) -> str | None:
-        said = reply.candidates[0].finish_reason if reply.candidates else None
-        return _FINISHES.get(said) or self._endpoint.tidy(said) if isinstance(said, str) else None
+        reason = reply.candidates[0].finish_reason if reply.candidates else None
+        return _FINISHES.get(reason) or self._endpoint.tidy(reason) if isinstance(reason, str) else None
 
     def _no_text(self, reply: _Reply, finish: str | None) -> str:
         feedback = reply.prompt_feedback
         if feedback is not None and feedback.block_reason is not None:
-            said = f"{server_words(feedback.block_reason)} {server_words(feedback.block_reason_message)}"
-            return f"the prompt was blocked: {self._endpoint.tidy(said)}"
+            reason = f"{server_words(feedback.block_reason)} {server_words(feedback.block_reason_message)}"
+            return f"the prompt was blocked: {self._endpoint.tidy(reason)}"
         if not reply.candidates:
             return "no text: the answer holds no candidates"
         thoughts = tokens_used(reply.usage_metadata, "thoughtsTokenCount")
         if finish == "length" and thoughts:
             return f"no text: max_tokens was spent on {thoughts} tokens of thinking; give more of them"
-        said = self._endpoint.tidy(server_words(reply.candidates[0].finish_message))
-        return f"no text: finish_reason={finish}" + (f", {said}" if said else "")
+        message = self._endpoint.tidy(server_words(reply.candidates[0].finish_message))
+        return f"no text: finish_reason={finish}" + (f", {message}" if message else "")
 
     def _evidence(self, reply: _Reply, text: str, wish: Wish) -> tuple[TokenLogprobs | None, str | None]:
         if wish.top_logprobs is None:
             return None, NOT_ASKED
         if wish.refused is not None:
             return None, f"{self.base_url} refuses to give log-probabilities ({wish.refused}); {_WAY_OUT}"
-        given = (reply.candidates or [])[0].logprobs_result
-        if given is None or (text and isinstance(given, dict) and not given.get("chosenCandidates")):
+        logprobs = (reply.candidates or [])[0].logprobs_result
+        if logprobs is None or (text and isinstance(logprobs, dict) and not logprobs.get("chosenCandidates")):
             return None, f"{self.base_url} left out the log-probabilities that were asked for; {_WAY_OUT}"
         try:
-            evidence = from_gemini(given)
+            evidence = from_gemini(logprobs)
             "".join((*evidence.tokens, *(evidence.top.tokens if evidence.top else ()))).encode()
         except (EvidenceError, UnicodeEncodeError) as error:
             return None, f"{self.base_url} gave broken log-probabilities: {self._endpoint.tidy(str(error))}"
@@ -251,8 +251,8 @@ class _Reply(msgspec.Struct, rename="camel"):
         """What the model said, without what it thought; None where it said nothing at all."""
         content = self.candidates[0].content if self.candidates else None
         parts = (content.parts if content is not None else None) or []
-        said = [part.text for part in parts if part.text is not None and part.thought is not True]
-        return "".join(said) if said else None
+        texts = [part.text for part in parts if part.text is not None and part.thought is not True]
+        return "".join(texts) if texts else None
 
 
 def _check_name(model: str) -> None:

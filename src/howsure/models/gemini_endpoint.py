@@ -47,11 +47,11 @@ class GeminiEndpoint(Endpoint):
         vertex = _wants_vertex()
         project = _variable("GOOGLE_CLOUD_PROJECT") if vertex else None
         location = (_variable("GOOGLE_CLOUD_LOCATION") or "global") if project else None
-        given = base_url or _variable(_URL_VARIABLES[vertex])
+        url = base_url or _variable(_URL_VARIABLES[vertex])
         own = _vertex_url(location or "global") if vertex else DEVELOPER_URL
-        read = Endpoint.read(given or own)
+        read = Endpoint.read(url or own)
         address = {field.name: getattr(read, field.name) for field in dataclasses.fields(read)}
-        return cls(**address, vertex=vertex, project=project or None, location=location, is_google=not given)
+        return cls(**address, vertex=vertex, project=project or None, location=location, is_google=not url)
 
     @property
     def kind(self) -> str:
@@ -106,8 +106,8 @@ def _variable(name: str) -> str:
 
 def _wants_vertex() -> bool:
     """As the SDK decides it: the newer variable counts where it is set at all."""
-    said = next((os.environ[name] for name in _VERTEX_SWITCHES if name in os.environ), "")
-    return said.strip().lower() in ("true", "1")
+    switch = next((os.environ[name] for name in _VERTEX_SWITCHES if name in os.environ), "")
+    return switch.strip().lower() in ("true", "1")
 
 
 def _vertex_url(location: str) -> str:

@@ -45,8 +45,8 @@ def conversation(messages: Sequence[Message]) -> tuple[str | None, list[Any]]:
     for message in messages:
         _check_unicode(message.content)
     system = [message.content for message in messages if message.role in _SYSTEM_ROLES]
-    said = [message for message in messages if message.role in _ROLES]
-    turns = [types.Content(role=_ROLES[message.role], parts=_parts(message)) for message in said]
+    spoken = [message for message in messages if message.role in _ROLES]
+    turns = [types.Content(role=_ROLES[message.role], parts=_parts(message)) for message in spoken]
     return "\n\n".join(system) if system else None, turns
 
 
@@ -99,18 +99,18 @@ class Habits:
     def __init__(self, model: str) -> None:
         self.thinking = thinking_ladder(model)
         self.form = Ladder(*({"form": form} for form in FORMS))
-        self._told = (0, 0)
+        self._reported = (0, 0)
 
     def news(self) -> list[str]:
         """One sentence for each habit that changed since this was last asked."""
-        told, self._told = self._told, (self.thinking.at, self.form.at)
+        reported, self._reported = self._reported, (self.thinking.at, self.form.at)
         sentences = []
-        if self.thinking.at > told[0]:
-            least = _shown(self.thinking.rung)
+        if self.thinking.at > reported[0]:
+            least = ", ".join(f"{name}={value}" for name, value in self.thinking.rung.items())
             instead = f"{least}, and what it thinks counts against max_tokens" if least else "no word on thinking"
             refused = f"refuses thinking_budget=0 ({self.thinking.refusal})"
             sentences.append(f"{refused}; it is asked with {instead}")
-        if self.form.at > told[1]:
+        if self.form.at > reported[1]:
             sentences.append(loosened(self.form.rung["form"], self.form.refusal))
         return sentences
 
@@ -121,10 +121,6 @@ def thinking_ladder(model: str) -> Ladder:
     if generation is not None and int(generation[1]) >= 3:
         return Ladder({"thinking_budget": 0}, {"thinking_level": "MINIMAL"}, {"thinking_level": "LOW"}, {})
     return Ladder({"thinking_budget": 0}, {"thinking_budget": _LEAST_BUDGET}, {})
-
-
-def _shown(rung: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in rung.items())
 
 
 class Wish:

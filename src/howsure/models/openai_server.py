@@ -260,8 +260,8 @@ class OpenAIServer(Model):
         choice = reply.choices[0]
         finish = self._endpoint.tidy(choice.finish_reason) if isinstance(choice.finish_reason, str) else None
         if text is None:
-            said = self._endpoint.tidy(server_words(choice.message.refusal))
-            reason = f"no text: finish_reason={finish}" + (f", refusal: {said}" if said else "")
+            refusal = self._endpoint.tidy(server_words(choice.message.refusal))
+            reason = f"no text: finish_reason={finish}" + (f", refusal: {refusal}" if refusal else "")
             return Answer(None, failure=reason, finish_reason=finish, retries=retries)
         answer = Answer(text, *self._evidence(choice.logprobs, text, wish), finish, retries=retries)
         return self._client.kept(answer)
@@ -381,5 +381,5 @@ def _check_top(top_logprobs: int) -> None:
 
 def _objects_to(fault: Fault, *parameters: str) -> bool:
     """Whether a server refuses a request because of one of its parameters."""
-    said = f"{fault.parameter} {fault.reason}"
-    return fault.status in _REFUSING and any(re.search(rf"\b{p}\b", said, re.I) for p in parameters)
+    complaint = f"{fault.parameter} {fault.reason}"
+    return fault.status in _REFUSING and any(re.search(rf"\b{p}\b", complaint, re.I) for p in parameters)

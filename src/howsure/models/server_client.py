@@ -199,8 +199,8 @@ class ServerClient:
 
     def unreadable(self, body: Any, error: Exception) -> str:
         """Why a body cannot be read: what it says itself went wrong, else where it is of another shape."""
-        said = server_words(body.get("error")) if isinstance(body, dict) else ""
-        return self.endpoint.tidy(said or str(error))
+        words = server_words(body.get("error")) if isinstance(body, dict) else ""
+        return self.endpoint.tidy(words or str(error))
 
 
 def _everything(answer: Answer) -> str:

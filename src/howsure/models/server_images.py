@@ -34,16 +34,13 @@ class DataUrls:
         """Raises in one sentence where the file is not what it was."""
         with self._lock:
             if picture.sha256 not in self._kept:
-                self._keep(picture.sha256, data_url(picture))
+                self._kept[picture.sha256] = data_url(picture)
+                self._bytes += len(self._kept[picture.sha256])
             self._kept.move_to_end(picture.sha256)
             url = self._kept[picture.sha256]
             while self._bytes > self.most_bytes:
                 self._bytes -= len(self._kept.popitem(last=False)[1])
             return url
-
-    def _keep(self, content: str, url: str) -> None:
-        self._kept[content] = url
-        self._bytes += len(url)
 
     def clear(self) -> None:
         with self._lock:

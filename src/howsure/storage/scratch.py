@@ -69,10 +69,10 @@ def local(place: str | os.PathLike[str], *, fresh: bool = True, most_bytes: int 
     """
     from howsure.storage.reading import MOST_BYTES, download, version_of
 
-    given = checked(place)
-    if not is_address(given):
-        return as_copy(Path(given))
-    address = str(given)
+    usable = checked(place)
+    if not is_address(usable):
+        return as_copy(Path(usable))
+    address = str(usable)
     folder, name = split(address)
     target: Path = folder_for(folder, of=address if "?" in address else folder) / name
     if fresh or not target.is_file():

@@ -82,7 +82,7 @@ def _is_the_stores(error: Exception) -> bool:
 def why(error: Exception, address: str) -> str:
     """What is wrong and what to do about it, in words that hold no secret."""
     names = {kind.__name__ for one in (error, error.__cause__) for kind in type(one).__mro__}
-    said = " ".join(without_secrets(str(error), address).split())[:LONGEST_QUOTE]
+    words = " ".join(without_secrets(str(error), address).split())[:LONGEST_QUOTE]
 
     def is_one_of(kinds: tuple[str, ...]) -> bool:
         return any(kind in name for kind in kinds for name in names)
@@ -94,16 +94,16 @@ def why(error: Exception, address: str) -> str:
     if is_one_of(_LATE):
         return "the store did not answer in time; try again later"
     if is_one_of(_UNREACHABLE):
-        return f"the store cannot be reached («{said}»); check the network and the endpoint"
+        return f"the store cannot be reached («{words}»); check the network and the endpoint"
     status = getattr(error, "status", None) or getattr(error.__cause__, "status", None)  # of an answer of the web
     if status in (401, 403):
         return f"access is denied (status {status}); check the credentials, or ask for a new address"
     if isinstance(error, FileNotFoundError):
-        what = "bucket" if "bucket does not exist" in said.lower() else "file or folder"
+        what = "bucket" if "bucket does not exist" in words.lower() else "file or folder"
         return f"there is no such {what}; check the spelling"
     if isinstance(error, PermissionError):
-        return f"access is denied («{said}»); check the credentials and what they may do"
-    return f"the store said «{said or type(error).__name__}»"
+        return f"access is denied («{words}»); check the credentials and what they may do"
+    return f"the store said «{words or type(error).__name__}»"
 
 
 def full_address(address: str, path: str) -> str:

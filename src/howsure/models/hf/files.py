@@ -192,8 +192,8 @@ class ModelFiles:
     def _refuse_growth(self, name: str, most_bytes: int) -> None:
         """A few replacements, one after the other, make gigabytes of a word, in code that hears no Ctrl-C."""
         with _readable(self.source, name):
-            said = msgspec.json.decode(self._bytes(name, most_bytes), type=_Tokenizer)
-        for part in (said.normalizer, said.decoder):
+            tokenizer = msgspec.json.decode(self._bytes(name, most_bytes), type=_Tokenizer)
+        for part in (tokenizer.normalizer, tokenizer.decoder):
             growth = math.prod(_growth(entry) for entry in _objects(part))
             if growth > MOST_GROWTH:
                 raise WeightsError(

@@ -209,12 +209,12 @@ def _check_adapter(adapter: ModelFiles) -> None:
             "often as it likes: merge it into its model with peft's merge_and_unload, and give the folder of the whole"
         )
     pattern = config.get("rank_pattern")
-    said = [config.get("r"), *(pattern.values() if isinstance(pattern, dict) else ())]
+    ranks = [config.get("r"), *(pattern.values() if isinstance(pattern, dict) else ())]
     with explained(adapter.path, "adapter"), safe_open(f"{adapter.path}/adapter_model.safetensors", "pt") as file:
         shapes = [file.get_slice(name).get_shape() for name in file.keys()]  # noqa: SIM118
     largest = max((side for shape in shapes for side in shape), default=0)
-    if any(isinstance(rank, int) and rank > largest for rank in said):
+    if any(isinstance(rank, int) and rank > largest for rank in ranks):
         raise WeightsError(
-            f"adapter {adapter.source} says rank {max(r for r in said if isinstance(r, int))} in its "
+            f"adapter {adapter.source} says rank {max(r for r in ranks if isinstance(r, int))} in its "
             f"adapter_config.json, and no matrix in adapter_model.safetensors has more than {largest} rows"
         )

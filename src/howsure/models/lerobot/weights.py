@@ -67,11 +67,11 @@ class Checkpoint:
     def image_side(self) -> int:
         """The side of the images, which the vision tower must have been made for."""
         name = "image_resolution" if self.centred else "resize_imgs_with_padding"
-        given = self.config.get(name)
-        side = self._vision_side if given is None else given
+        configured = self.config.get(name)
+        side = self._vision_side if configured is None else configured
         if side not in (self._vision_side, [self._vision_side] * 2):
             raise WeightsError(
-                f"{self.folder}: {name} is {given}, but the vision tower in it is made for "
+                f"{self.folder}: {name} is {configured}, but the vision tower in it is made for "
                 f"{self._vision_side}×{self._vision_side}"
             )
         return self._vision_side
