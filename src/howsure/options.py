@@ -21,9 +21,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, ParamSpec, Self, TypeVar
 
 from howsure.errors import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Opt:
     that is added later stays out of the runs from before."""
 
 
+@dataclass(frozen=True)
 class Options:
     """Declared options, checked when they are made. Subclasses are frozen dataclasses."""
 
@@ -62,7 +66,7 @@ class Options:
 
     def with_(self, **changes: Any) -> Self:
         """The same with some of them changed."""
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+        return dataclasses.replace(self, **changes)
 
     def for_identity(self) -> dict[str, Any]:
         """What run.json says of them."""
@@ -151,9 +155,28 @@ def signature_of(kind: type[Options], returns: Any = inspect.Signature.empty) ->
             parameters.append(
                 inspect.Parameter(option.name, place, default=option.default, annotation=hints[option.name])
             )
-    order = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    order = [field.name for field in dataclasses.fields(kind)]  # in which positions are counted
     parameters.sort(key=lambda one: (one.kind, 0 if one.kind is one.KEYWORD_ONLY else order.index(one.name)))
     return inspect.Signature(parameters, return_annotation=returns)
+
+
+def takes(options: Callable[P, Any]) -> Callable[[Callable[[Any], R]], Callable[P, R]]:
+    """A function of options as Python calls it: with keywords, whose names and types editors and `help()` know."""
+    kind: Any = options
+
+    def made(function: Callable[[Any], R]) -> Callable[P, R]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return function(options(*args, **kwargs))
+
+        lines = [f"    {one.name}: {one.about.help}" for one in declared(kind) if one.about and one.about.python]
+        returns = inspect.signature(function, eval_str=True).return_annotation
+        call.__name__ = call.__qualname__ = function.__name__
+        call.__module__ = function.__module__
+        call.__doc__ = "\n".join([f"{inspect.getdoc(function)}\n\nOptions:", *lines])
+        call.__signature__ = signature_of(kind, returns)  # type: ignore[attr-defined]
+        return call
+
+    return made
 
 
 def table_of(kind: type[Options]) -> Iterator[tuple[str, str, str]]:
@@ -187,8 +210,8 @@ def _within(value: Any, least: float | None, most: float | None) -> bool:
 
 def _range(least: float | None, most: float | None) -> str:
     if most is None:
-        return "0 or more" if least == 0 else f"at least {least:g}"
-    return f"{least:g} to {most:g}" if least is not None else f"at most {most:g}"
+        return "0 or more" if least == 0 else f"at least {least:.12g}"
+    return f"{least:.12g} to {most:.12g}" if least is not None else f"at most {most:.12g}"
 
 
 def check_choice(flag: str, given: str, known: Sequence[str]) -> None:

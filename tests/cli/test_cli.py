@@ -116,7 +116,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *(f"{g} {c}" for g, found in GROUPS.items() for c in found)])
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"{g} {c}" for g, names in GROUPS.items() for c in names)])
 def test_every_command_has_help_with_an_example_and_the_common_options(command: str) -> None:
     done = howsure(*command.split(), "--help", fresh=True, COLUMNS="120")
     assert done.returncode == 0
@@ -278,17 +278,17 @@ def test_show_as_data_agrees_with_its_own_definitions(smollm2, tmp_path: Path) -
     path.write_text(text + "\n")
     from_file = howsure("show", path, "--json")
     assert from_file.returncode == 0, from_file.stderr
-    found = json.loads(from_file.stdout)
-    assert found == json.loads(howsure("show", "-", "--json", stdin=text).stdout)
+    reading = json.loads(from_file.stdout)
+    assert reading == json.loads(howsure("show", "-", "--json", stdin=text).stdout)
     evidence = smollm2.score([("", [text])])[0][0]
-    assert found["text"] == text
-    assert found["mean_surprisal_bits"] == pytest.approx(evidence.nll_nats / len(evidence) / math.log(2), abs=1e-4)
-    assert found["perplexity_per_token"] == pytest.approx(2 ** found["mean_surprisal_bits"])
-    assert found["bits_per_byte"] == pytest.approx(evidence.nll_nats / math.log(2) / len(text.encode()), abs=1e-4)
-    surprisals = [token["surprisal_bits"] for token in found["tokens"]]
-    worst = [entry["surprisal_bits"] for entry in found["most_surprising"]]
+    assert reading["text"] == text
+    assert reading["mean_surprisal_bits"] == pytest.approx(evidence.nll_nats / len(evidence) / math.log(2), abs=1e-4)
+    assert reading["perplexity_per_token"] == pytest.approx(2 ** reading["mean_surprisal_bits"])
+    assert reading["bits_per_byte"] == pytest.approx(evidence.nll_nats / math.log(2) / len(text.encode()), abs=1e-4)
+    surprisals = [token["surprisal_bits"] for token in reading["tokens"]]
+    worst = [entry["surprisal_bits"] for entry in reading["most_surprising"]]
     assert worst == sorted(surprisals, reverse=True)[:5]
-    for entry in found["most_surprising"]:
+    for entry in reading["most_surprising"]:
         assert all(other["token"] != entry["token"] for other in entry["expected"])
 
 
@@ -339,9 +339,9 @@ def test_the_demo_prints_one_table_and_where_it_lies(tmp_path: Path) -> None:
     assert lines[0].split() == ["study", "samples", "coverage", "headline", "seconds"]
     assert "scored 48 of 48" in done.stdout
     assert f"run folders: {tmp_path / 'demo'}" in done.stdout
-    found = json.loads((tmp_path / "demo" / "mcq" / "summary.json").read_text())
-    assert found["coverage"]["scored"] == 48
-    assert found["accuracy"] > found["accuracy_by_chance"] + 0.15, "SmolLM2 knows better than chance"
+    summary = json.loads((tmp_path / "demo" / "mcq" / "summary.json").read_text())
+    assert summary["coverage"]["scored"] == 48
+    assert summary["accuracy"] > summary["accuracy_by_chance"] + 0.15, "SmolLM2 knows better than chance"
 
 
 def test_a_damaged_run_is_listed_as_such(tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def test_against_a_model() -> None:
     assert ["cross-entropy", "H(p,", "m)", "1.73697", "bits"] in shown
     assert ["KL(p", "‖", "m)", "0.736966", "bits"] in shown
     assert ["|H(p,", "m)", "−", "H(p)|", "0.736966", "bits"] in shown
-    found = data("entropy", "0.5", "0.5", "--against", "0.9 0.1")["against"]
-    assert found["cross_entropy_bits"] == pytest.approx(-0.5 * math.log2(0.09))
+    figures = data("entropy", "0.5", "0.5", "--against", "0.9 0.1")["against"]
+    assert figures["cross_entropy_bits"] == pytest.approx(-0.5 * math.log2(0.09))
     ruled_out = cli("entropy", "0.5", "0.5", "--against", "1,0")
     assert "inf bits" in ruled_out.stdout
     assert "probability 0 to what does happen, at position 1" in ruled_out.stdout
@@ -80,8 +80,8 @@ def test_counts() -> None:
     assert "counted  4, of 3 kinds" in shown.stdout
     assert ["plug-in", "1.5", "bits"] in [row[:3] for row in lines(shown)]
     assert "of the shares seen" not in cli("entropy", "--counts", "2", "1", "1", "--quiet").stdout
-    found = data("entropy", "--counts", "2", "1", "1", "--against", "0.5,0.25,0.25")
-    assert (found["kind"], found["total_count"], found["against"]["kl_bits"]) == ("counts", 4, 0.0)
+    counted = data("entropy", "--counts", "2", "1", "1", "--against", "0.5,0.25,0.25")
+    assert (counted["kind"], counted["total_count"], counted["against"]["kl_bits"]) == ("counts", 4, 0.0)
     against = cli("entropy", "--counts", "2", "1", "1", "--against", "0.5,0.25,0.25").stdout
     assert f"too high: by about {2 / 8 / math.log(2):.6g} bits on average (Miller–Madow)" in " ".join(against.split())
 
@@ -106,6 +106,8 @@ def test_counts() -> None:
         (["-x"], "there is no option '-x'"),
         (["0.5", "0.5", "--against", "0.9"], "--against holds 1 probabilities for 2 outcomes"),
         (["0.5", "0.5", "--against", "0.9,x"], "'x' is no number"),
+        (["0.5", "0.5", "--blocks", "0"], "--blocks must be at least 1, not 0"),
+        (["0.5", "0.5", "--symbols", "lines"], "--symbols must be one of words, characters, bytes, not 'lines'"),
         (["0.5", "0.5", "--plot", "x.svg"], "--plot draws the block entropies of a text"),
     ],
 )
@@ -175,10 +177,10 @@ def test_the_plot_of_blocks(book: Path, tmp_path: Path) -> None:
 
 def test_a_models_cross_entropy_is_printed_below_the_text() -> None:
     """What a model makes of the text comes from elsewhere; here is only how it is shown."""
-    found = entropy_of_text([Text("t", b"ab" * 40)], "characters", 2)
-    model = cross_entropy_of_text(found, "ngram:[bold]x", 80 * 1.5 * math.log(2), 80)
+    text = entropy_of_text([Text("t", b"ab" * 40)], "characters", 2)
+    model = cross_entropy_of_text(text, "ngram:[bold]x", 80 * 1.5 * math.log(2), 80)
     stream = io.StringIO()
-    print_entropy(Console(file=stream, width=80), dataclasses.replace(found, against=model))
+    print_entropy(Console(file=stream, width=80), dataclasses.replace(text, against=model))
     shown = stream.getvalue().partition("ngram:[bold]x")[2]
     for words in (
         "1.5 bits per character",
@@ -193,12 +195,12 @@ def test_a_model_reads_the_text_too(book: Path, tmp_path: Path) -> None:
     """Of «to be or not to be», twenty times: its own bigrams know each word but the one after «to be»."""
     arpa = tmp_path / "book.arpa"
     assert cli("ngram", "train", book, "--order", "2", "--smoothing", "mle", "--out", arpa, "--quiet").exit_code == 0
-    found = data("entropy", book, "--symbols", "words", "--model", f"ngram:{arpa}", "--blocks", "2", "--quiet")
+    entropy = data("entropy", book, "--symbols", "words", "--model", f"ngram:{arpa}", "--blocks", "2", "--quiet")
     sixth = 1 / 6  # after «be» comes «or» once in two, and else the line ends, which is no word; all else is certain
-    assert found["against"]["cross_entropy_bits"] == pytest.approx(sixth)
-    assert found["against"]["perplexity"] == pytest.approx(2**sixth)
-    assert found["against"]["distance_bits"] == pytest.approx(abs(sixth - found["plugin_bits"]))
-    assert found["against"]["counted"] == "words only, without the 20 ends of sentences (</s>)"
+    assert entropy["against"]["cross_entropy_bits"] == pytest.approx(sixth)
+    assert entropy["against"]["perplexity"] == pytest.approx(2**sixth)
+    assert entropy["against"]["distance_bits"] == pytest.approx(abs(sixth - entropy["plugin_bits"]))
+    assert entropy["against"]["counted"] == "words only, without the 20 ends of sentences (</s>)"
     run = data("perplexity", book, "--model", f"ngram:{arpa}", "--out", tmp_path / "run", "--quiet")
     assert run["corpus"]["bits_per_word"] == pytest.approx(sixth), "as howsure perplexity has it"
     letters = data("entropy", book, "--symbols", "characters", "--model", f"ngram:{arpa}", "--quiet")["against"]
@@ -217,21 +219,21 @@ def test_the_distance_between_a_models_words_and_the_texts_own_by_hand(tmp_path:
     """«a b» and «x a»: H(p) = 1.5 bits; the words have 10^-3.375 together, so H(p, m) = 3.375 / 4 · log₂ 10."""
     path = tmp_path / "t.txt"
     path.write_text("a b\nx a\n")
-    found = data("entropy", path, "--model", write_arpa(tmp_path), "--quiet")
+    entropy = data("entropy", path, "--model", write_arpa(tmp_path), "--quiet")
     cross = 3.375 / 4 * math.log2(10)
-    assert found["plugin_bits"] == pytest.approx(1.5)
-    assert found["against"]["cross_entropy_bits"] == pytest.approx(cross)
-    assert found["against"]["distance_bits"] == pytest.approx(cross - 1.5)
-    assert found["against"]["counted"].endswith("; 1 unknown word costs too little")
+    assert entropy["plugin_bits"] == pytest.approx(1.5)
+    assert entropy["against"]["cross_entropy_bits"] == pytest.approx(cross)
+    assert entropy["against"]["distance_bits"] == pytest.approx(cross - 1.5)
+    assert entropy["against"]["counted"].endswith("; 1 unknown word costs too little")
 
 
 def test_a_distance_to_something_impossible_is_infinite_and_says_why(tmp_path: Path, book: Path) -> None:
     arpa = tmp_path / "book.arpa"
     assert cli("ngram", "train", book, "--order", "1", "--smoothing", "mle", "--out", arpa, "--quiet").exit_code == 0
     (tmp_path / "t.txt").write_text("to be never\n")
-    found = data("entropy", tmp_path / "t.txt", "--model", f"ngram:{arpa}", "--quiet")["against"]
-    assert (found["cross_entropy_bits"], found["distance_bits"]) == (None, None)
-    assert found["counted"].endswith("; 1 tokens have probability zero")
+    against = data("entropy", tmp_path / "t.txt", "--model", f"ngram:{arpa}", "--quiet")["against"]
+    assert (against["cross_entropy_bits"], against["distance_bits"]) == (None, None)
+    assert against["counted"].endswith("; 1 tokens have probability zero")
     shown = cli("entropy", tmp_path / "t.txt", "--model", f"ngram:{arpa}", "--quiet").stdout
     assert "— (there is no estimate of the entropy rate)" in shown
 
@@ -258,13 +260,13 @@ def test_dry_runs_count_and_do_nothing(book: Path, tmp_path: Path) -> None:
 def test_the_theorem_prints_a_row_a_length_and_the_limits_last(tmp_path: Path) -> None:
     done = cli("theorem", "--longest", "128", "--paths", "3", "--seed", "4", "--plot", tmp_path / "t.png")
     assert done.exit_code == 0, done.stderr
-    found = theorem(longest=128, paths=3, seed=4)
+    computed = theorem(longest=128, paths=3, seed=4)
     table, _, remarks = done.stdout.partition("\n\n")
     rows = [line.split() for line in table.splitlines()]
     assert [row[0] for row in rows[-5:]] == ["16", "32", "64", "128", "limit"]
-    expected = [f"{curve.limit_bits:.3f} ({2**curve.limit_bits:.2f})" for curve in found.curves]
+    expected = [f"{curve.limit_bits:.3f} ({2**curve.limit_bits:.2f})" for curve in computed.curves]
     assert rows[-1] == ["limit", *" ".join(expected).split()]
-    path = [f"{curve.path_bits[-1]:.3f} ({2 ** curve.path_bits[-1]:.2f})" for curve in found.curves]
+    path = [f"{curve.path_bits[-1]:.3f} ({2 ** curve.path_bits[-1]:.2f})" for curve in computed.curves]
     assert rows[-2][2:] == " ".join(path).split()
     assert "on 3 texts" in remarks
     assert (tmp_path / "t.png").is_file()
@@ -277,3 +279,4 @@ def test_the_theorem_as_data_is_the_studys(tmp_path: Path) -> None:
     assert quiet.stderr == ""
     assert "closed form" not in quiet.stdout
     assert_fails(cli(*arguments, "--plot", tmp_path / "no" / "t.svg"), "there is no folder")
+    assert_fails(cli("theorem", "--longest", "15"), "--longest must be 16 to 16777216, not 15")

@@ -45,7 +45,10 @@ def test_a_folder_of_runs_one_of_them_damaged(runs: Path) -> None:
     assert [line.split(",")[0] for line in done.stdout.splitlines()] == [f"{good}: 60 rows", f"{odd}: 60 rows"]
     said = done.stderr.splitlines()
     assert len(said) == 2
-    assert f"error: {runs / 'bad' / 'samples.jsonl'}, line 3: Expected `float | null`, got `str` - at `$.result.margin`" in said[0]
+    assert (
+        f"error: {runs / 'bad' / 'samples.jsonl'}, line 3: Expected `float | null`, got `str` - at `$.result.margin`"
+        in said[0]
+    )
     assert said[1] == "howsure: result is JSON text (values of any form), and 1 more"
     assert not (runs / "bad" / "samples.parquet").exists()
     assert pq.read_metadata(good).num_rows == 60

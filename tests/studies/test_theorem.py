@@ -11,7 +11,8 @@ import pytest
 
 from howsure.errors import InputError
 from howsure.measures import MarkovModel, entropy_nats, estimate_markov
-from howsure.studies.theorem import BAND, LEARNERS, SOURCE, WORDS, Learner, Theorem, growing_lengths, theorem
+from howsure.studies.options import LEARNERS, Learner
+from howsure.studies.theorem import BAND, SOURCE, WORDS, Theorem, growing_lengths, theorem
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +95,8 @@ def test_lengths_double_and_end_where_they_are_told() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"longest": 15}, "longest 15 must be at least 16"),
-        ({"paths": 1}, "paths 1 must be at least 2"),
+        ({"longest": 15}, "--longest must be 16 to 16777216, not 15"),
+        ({"paths": 1}, "--paths must be at least 2, not 1"),
         ({"learners": [Learner("bare", 1, 50, 0.0)]}, "add_k 0.0 of 'bare' must be above 0"),
         ({"learners": [Learner("nothing", 1, 0, 0.5)]}, "n 0 must be at least 1"),
     ],

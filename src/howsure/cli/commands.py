@@ -65,19 +65,20 @@ def _parameter(option: Declared) -> inspect.Parameter:
         more |= common.PLACE if about.path == "any" else common.LOCAL
         if about.argument:
             del more["metavar"]
-        kind = str if about.path == "any" else Path
+        if kind != list[str]:
+            kind = str if about.path == "any" else Path
     elif about.escapes:
         more["parser"] = _unescaped
     if about.metavar is not None:
         more["metavar"] = about.metavar
     if option.takes_none:
         kind = kind | None
+    default, info = option.default, typer.Option(*(about.flags or (option.switch,)), **more)
     if about.argument:
-        info: Any = typer.Argument(**more)
-    else:
-        info = typer.Option(*(about.flags or (option.switch,)), **more)
+        info = typer.Argument(**more)
+        default = None if option.takes_none and default is inspect.Parameter.empty else default
     return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=Annotated[kind, info]
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )
 
 

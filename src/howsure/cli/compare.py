@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from howsure.cli import common
+from howsure.cli.commands import View, command
+from howsure.options import Opt, Options
 
 
-@common.command
-def compare(
+@dataclass(frozen=True)
+class CompareOptions(Options):
     run_a: Annotated[
-        str, typer.Argument(parser=common.place, help="Run folder of the first model, such as the older checkpoint.")
-    ],
-    run_b: Annotated[str, typer.Argument(parser=common.place, help="Run folder of the second model.")],
-    flips: Annotated[int, typer.Option(help="mcq and grounding: how many flips of each kind to show.")] = 5,
+        str, Opt("Run folder of the first model, such as the older checkpoint.", argument=True, path="any")
+    ]
+    run_b: Annotated[str, Opt("Run folder of the second model.", argument=True, path="any")]
     output_json: Annotated[
-        Path | None, typer.Option(**common.LOCAL, help="Write both runs' results and the comparison into this file.")
-    ] = None,
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+        Path | None, Opt("Write both runs' results and the comparison into this file.", path="local")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareView(View):
+    flips: Annotated[int, Opt("mcq and grounding: how many flips of each kind to show.")] = 5
+
+
+@command(CompareOptions, CompareView)
+def compare(options: CompareOptions, view: CompareView) -> int:
     """Compare two finished runs over the same data: what changed, and is it more than chance?
 
     mcq runs over the same questions, perplexity runs over the same texts (per
@@ -40,18 +45,18 @@ def compare(
     from howsure.studies.comparing import study_of
     from howsure.studies.registry import study_named
 
-    a, b = Run(run_a), Run(run_b)
+    a, b = Run(options.run_a), Run(options.run_b)
     study = study_named(study_of(a, b))
-    if dry_run:
+    if view.dry_run:
         items = a.manifest.items + b.manifest.items
-        return common.print_plan({"items": items, "model_calls": 0, "tokens": 0}, as_json)
-    if output_json is not None:
-        check_writable("--output-json", output_json)
+        return common.print_plan({"items": items, "model_calls": 0, "tokens": 0}, view.as_json)
+    if options.output_json is not None:
+        check_writable("--output-json", options.output_json)
     comparison = compare_runs(a, b)
-    if output_json is not None:
-        write_atomic(output_json, to_json(study.comparison_document(comparison), indent=2) + b"\n")
-    if as_json:
+    if options.output_json is not None:
+        write_atomic(options.output_json, to_json(study.comparison_document(comparison), indent=2) + b"\n")
+    if view.as_json:
         common.print_json(comparison)
     else:
-        print_comparison(study.name, comparison, 0 if quiet else flips)
+        print_comparison(study.name, comparison, 0 if view.quiet else view.flips)
     return common.DONE

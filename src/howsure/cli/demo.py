@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from howsure.cli import common
+from howsure.cli.commands import View, command
+from howsure.cli.show import MODEL_HELP
+from howsure.options import Opt, Options
 
 _ORDER = ("trust", "trajectories", "perplexity", "grounding", "mcq")
 _CALLS = ("model_calls", "model_calls_at_most", "conversations_to_read")
 _TOKENS = ("tokens", "tokens_at_most", "tokens_run", "new_tokens_at_most")
 
 
-@common.command
-def demo(
-    out: Annotated[
-        Path | None, typer.Option(**common.LOCAL, help="Where the run folders go. Default: runs/demo-<time>.")
-    ] = None,
-    model: common.ModelOption = "smollm2",
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@dataclass(frozen=True)
+class DemoOptions(Options):
+    out: Annotated[Path | None, Opt("Where the run folders go. Default: runs/demo-<time>.", path="local")] = None
+    model: Annotated[str, Opt(MODEL_HELP, flags=("--model", "-m"))] = "smollm2"
+
+
+@command(DemoOptions)
+def demo(options: DemoOptions, view: View) -> int:
     """Run every study on small data that comes with howsure, and print one table.
 
     Example: howsure demo
@@ -36,25 +36,25 @@ def demo(
     from howsure.runs.run import new_run_folder
     from howsure.studies.demo import demo_data, run_theorem
 
-    opened = load(model, lazy=True, announce=common.announcer(quiet))
+    opened = load(options.model, lazy=True, announce=common.announcer(view.quiet))
     with demo_data() as data:
         jobs = _jobs(opened, data)
-        if dry_run:
+        if view.dry_run:
             costs = [job.cost for job in jobs]
             calls, tokens = (sum(_first(cost, names) for cost in costs) for names in (_CALLS, _TOKENS))
-            return common.print_plan({"studies": len(jobs) + 1, "model_calls": calls, "tokens": tokens}, as_json)
-        folder = out or new_run_folder("demo")
+            return common.print_plan({"studies": len(jobs) + 1, "model_calls": calls, "tokens": tokens}, view.as_json)
+        folder = options.out or new_run_folder("demo")
         rows, failed = [], False
         for job in jobs:
             began = time.monotonic()
-            done = job.run(folder / job.study, progress_for(remarks(), quiet))
+            done = job.run(folder / job.study, progress_for(remarks(), view.quiet))
             rows.append((done.summary, time.monotonic() - began))
             failed = failed or done.failed
         began = time.monotonic()
         done, theorem = run_theorem(folder / "theorem")
         _draw(theorem, folder / "theorem" / "theorem.svg")
         rows.append((done.summary, time.monotonic() - began))
-    if as_json:
+    if view.as_json:
         common.print_json({"folder": str(folder), "studies": [summary for summary, _ in rows]})
     else:
         print_demo(output(), rows, folder)

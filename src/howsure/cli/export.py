@@ -2,68 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from howsure.cli import common
+from howsure.cli.commands import View, command
+from howsure.options import Opt
+from howsure.studies.options import ExportOptions
 
 if TYPE_CHECKING:
     from howsure.runs.export import Exported
 
 
-@common.command
-def export(
-    runs: Annotated[
-        list[str],
-        typer.Argument(parser=common.place, help="Run folders, or a folder that holds some; also unfinished runs."),
-    ],
-    parquet: Annotated[bool, typer.Option("--parquet", help="As Parquet, which is the only form so far.")] = True,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            **common.PLACE,
-            help="A name that ends in .parquet: one file with the samples of all runs. Any other: a folder, with one "
-            "file a run. Default: samples.parquet in each run folder.",
-        ),
-    ] = None,
-    evidence: Annotated[
-        bool,
-        typer.Option("--evidence/--no-evidence", help="With tokens, probabilities and answers, the bulk of a run."),
-    ] = True,
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class ExportView(View):
+    parquet: Annotated[bool, Opt("As Parquet, the only form so far.", flags=("--parquet",))] = True
+
+
+@command(ExportOptions, ExportView)
+def export(options: ExportOptions, view: ExportView) -> int:
     """Write the samples of runs as Parquet tables, typed and compressed, for DuckDB, Polars, pandas and the like.
 
-    One row a sample; what tells runs apart (run, study, model, data, start, status) stands in every row, so that files
-    can be read together: `FROM 'runs/**/samples.parquet'`. docs/export.md has the columns, and a query that finds the
-    runs that got worse.
+    One row per sample; what tells runs apart (run, study, model, data, start,
+    status) stands in every row, so that files can be read together: `FROM
+    'runs/**/samples.parquet'`. docs/export.md has the columns, and a query that
+    finds the runs that got worse.
 
     Example: howsure export runs/ --parquet
     """
     from howsure.errors import RunError
-    from howsure.studies.exporting import targets
+    from howsure.studies import exporting
 
-    wanted = targets(runs, out)
-    if dry_run:
-        plan = {"runs": sum(len(one.runs) for one in wanted), "files": len(wanted), "model_calls": 0, "tokens": 0}
-        return common.print_plan(plan, as_json)
+    targets = exporting.targets(options.runs, options.out)
+    if view.dry_run:
+        runs = sum(len(target.runs) for target in targets)
+        plan = {"runs": runs, "files": len(targets), "model_calls": 0, "tokens": 0}
+        return common.print_plan(plan, view.as_json)
     written: list[Exported] = []
-    for target in wanted:
+    for target in targets:
         try:
-            written.append(target.write(evidence=evidence))
+            written.append(target.write(evidence=options.evidence))
         except RunError as error:  # a damaged run, among others that are not
-            if len(wanted) == 1:
+            if len(targets) == 1:
                 raise
             common.say(f"error: {error}")
             continue
-        if not as_json:
-            _print(written[-1], quiet)
-    if as_json:
-        common.print_json([_row(one) for one in written])
-    return common.DONE if len(written) == len(wanted) else common.SOME_FAILED
+        if not view.as_json:
+            _print(written[-1], view.quiet)
+    if view.as_json:
+        common.print_json([one._asdict() | {"path": str(one.path)} for one in written])
+    return common.DONE if len(written) == len(targets) else common.SOME_FAILED
 
 
 def _print(one: Exported, quiet: bool) -> None:
@@ -75,7 +63,3 @@ def _print(one: Exported, quiet: bool) -> None:
         place, why = next(iter(one.texts.items()))
         more = f", and {len(one.texts) - 1} more" if len(one.texts) > 1 else ""
         common.say(f"{place} is JSON text ({why}){more}")
-
-
-def _row(one: Exported) -> dict[str, Any]:
-    return one._asdict() | {"path": str(one.path)}

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from howsure.cli import common
+from howsure.cli.commands import View, command
+from howsure.options import Options
 
 
-@common.command
-def models(as_json: common.AsJson = False, quiet: common.Quiet = False, dry_run: common.DryRun = False) -> int:
+@command(Options)
+def models(_: Options, view: View) -> int:
     """List the kinds of model: what each can do, whether it is installed, how to install it.
 
     Example: howsure models
     """
     from howsure.models.registry import BACK_ENDS
 
-    if dry_run:
-        return common.print_plan({"model_calls": 0, "tokens": 0}, as_json)
-    rows = []
-    for back_end in BACK_ENDS.values():
-        missing = back_end.missing_package()
-        rows.append(
-            {
-                "name": back_end.form,
-                "what": back_end.what,
-                "can": sorted(c.value for c in back_end.capabilities),
-                "installed": missing is None,
-                "install": None if back_end.extra is None else f'pip install "howsure[{back_end.extra}]"',
-            }
-        )
-    if as_json:
+    if view.dry_run:
+        return common.print_plan({"model_calls": 0, "tokens": 0}, view.as_json)
+    rows: list[dict[str, Any]] = [
+        {
+            "name": back_end.form,
+            "what": back_end.what,
+            "can": sorted(one.value for one in back_end.capabilities),
+            "installed": back_end.missing_package() is None,
+            "install": None if back_end.extra is None else f'pip install "howsure[{back_end.extra}]"',
+        }
+        for back_end in BACK_ENDS.values()
+    ]
+    if view.as_json:
         common.print_json(rows)
-    elif quiet:
+    elif view.quiet:
         for row in rows:
             common.print_line(row["name"])
     else:
@@ -37,7 +39,7 @@ def models(as_json: common.AsJson = False, quiet: common.Quiet = False, dry_run:
     return common.DONE
 
 
-def _print(rows: list[dict[str, object]]) -> None:
+def _print(rows: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     from howsure.report.console import output
@@ -45,7 +47,6 @@ def _print(rows: list[dict[str, object]]) -> None:
 
     table = plain_table("model", "what it is", "can", "installed")
     for row in rows:
-        can = ", ".join(row["can"]) if isinstance(row["can"], list) else ""
         installed = "yes" if row["installed"] else f"no: {row['install']}"
-        table.add_row(Text(str(row["name"])), Text(str(row["what"])), can, Text(installed))
+        table.add_row(Text(row["name"]), Text(row["what"]), ", ".join(row["can"]), Text(installed))
     output().print(table)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
-
 import typer
 
 from howsure.cli import common
+from howsure.cli.commands import View, command
+from howsure.studies.options import TrainOptions
 
 app = typer.Typer(
     name="ngram",
@@ -25,30 +24,8 @@ def top() -> None:
 
 
 @app.command()
-@common.command
-def train(
-    out: Annotated[Path, typer.Option(**common.LOCAL, help="The ARPA file to write; with .gz at its end, packed.")],
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(help="Files, folders, JSON lines with text, or - for standard input; one sentence a line."),
-    ] = None,
-    order: Annotated[int, typer.Option(help="Longest n-gram, in words.")] = 3,
-    smoothing: Annotated[
-        str, typer.Option(help="modified-kneser-ney, kneser-ney, witten-bell, add-k or mle.")
-    ] = "modified-kneser-ney",
-    k: Annotated[float, typer.Option("--k", help="What add-k adds to every count.")] = 1.0,
-    discount_fallback: Annotated[
-        bool,
-        typer.Option(
-            "--discount-fallback",
-            help="Where Kneser-Ney discounts cannot be estimated, take 0.5, 1, 1.5 (plain: 0.75) instead of an error.",
-        ),
-    ] = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count texts that cannot be read and go on.")] = False,
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@command(TrainOptions)
+def train(options: TrainOptions, view: View) -> int:
     """Train an n-gram model and write it as an ARPA file, which KenLM and SRILM can read too.
 
     Words stand between white space, sentences on lines; </s> is predicted, <s> is context only, unknown words are
@@ -58,19 +35,15 @@ def train(
     """
     from howsure.report.console import output
     from howsure.report.perplexity import print_trained
-    from howsure.storage.unpacking import HELD_FOLD
-    from howsure.studies.ngram import train_ngram
-    from howsure.studies.texts import Texts
+    from howsure.studies.ngram import texts_of, train_ngram
 
-    given = common.given_or_piped(texts, "there is no text: name files or folders, or pipe one in")
-    if dry_run:
-        read = Texts(given, skip_bad=skip_bad, most_fold=HELD_FOLD)
-        return common.print_plan({"items": len(read.documents), "bytes": read.byte_count, "model_calls": 0}, as_json)
-    trained: dict[str, Any] = train_ngram(
-        given, out, order=order, smoothing=smoothing, k=k, discount_fallback=discount_fallback, skip_bad=skip_bad
-    )
-    if as_json:
+    if view.dry_run:
+        texts = texts_of(options)
+        plan = {"items": len(texts.documents), "bytes": texts.byte_count, "model_calls": 0}
+        return common.print_plan(plan, view.as_json)
+    trained = train_ngram(**vars(options))
+    if view.as_json:
         common.print_json(trained)
-    elif not quiet:
+    elif not view.quiet:
         print_trained(output(), trained)
     return common.DONE

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Annotated, Any
 
 from howsure.cli import common
+from howsure.cli.commands import View, command
+from howsure.options import Opt, Options
 
 
-@common.command
-def runs(
-    folder: Annotated[
-        str, typer.Argument(parser=common.place, help="Where to look; run folders below it are found.")
-    ] = "runs",
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@dataclass(frozen=True)
+class RunsOptions(Options):
+    folder: Annotated[str, Opt("Where to look; run folders below it are listed.", argument=True, path="any")] = "runs"
+
+
+@command(RunsOptions)
+def runs(options: RunsOptions, view: View) -> int:
     """List the run folders with their status and headline figures, newest first.
 
     Example: howsure runs runs/
@@ -29,9 +28,9 @@ def runs(
     from howsure.report.tables import print_runs
     from howsure.runs import Run, find_runs
 
-    paths = find_runs(folder)
-    if dry_run:
-        return common.print_plan({"runs": len(paths), "model_calls": 0, "tokens": 0}, as_json)
+    paths = find_runs(options.folder)
+    if view.dry_run:
+        return common.print_plan({"runs": len(paths), "model_calls": 0, "tokens": 0}, view.as_json)
     damaged: list[Path] = []
 
     def opened() -> Iterator[tuple[Path, Run | str]]:
@@ -43,25 +42,24 @@ def runs(
                 damaged.append(path)
                 yield path, str(error)
 
-    if as_json:
+    if view.as_json:
         common.print_json([_row(path, run) for path, run in opened()])
-    elif quiet:
+    elif view.quiet:
         for path, _ in opened():
             common.print_line(path)
     elif not paths:
-        common.say(f"no runs below {folder}")
+        common.say(f"no runs below {options.folder}")
     else:
         print_runs(output(), opened())
     return common.SOME_FAILED if damaged else common.DONE
 
 
-def _row(path: Path, run: object) -> dict[str, object]:
+def _row(path: Path, run: Any) -> dict[str, Any]:
     from howsure.errors import RunDamaged
-    from howsure.runs import Run
 
-    if not isinstance(run, Run):
-        return {"path": str(path), "status": "damaged", "error": run}
     try:
+        if isinstance(run, str):
+            raise RunDamaged(run)
         manifest, summary = run.manifest, run.summary
     except RunDamaged as error:
         return {"path": str(path), "status": "damaged", "error": str(error)}

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from howsure.cli import common
+from howsure.cli.commands import View, command
+from howsure.options import Opt
+from howsure.studies.options import TheoremOptions
 
 
-@common.command
-def theorem(
-    seed: common.Seed = 0,
-    longest: Annotated[int, typer.Option(help="Words of the longest text.", min=16, max=1 << 24)] = 1 << 18,
-    paths: Annotated[int, typer.Option(help="How many texts make the band.", min=2)] = 32,
-    plot: Annotated[
-        Path | None, typer.Option(**common.LOCAL, help="Draw the curves into this .svg or .png file.")
-    ] = None,
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@dataclass(frozen=True, kw_only=True)
+class TheoremView(View):
+    plot: Annotated[Path | None, Opt("Draw the curves into this .svg or .png file.", path="local")] = None
+
+
+@command(TheoremOptions, TheoremView)
+def theorem(options: TheoremOptions, view: TheoremView) -> int:
     """See why the perplexity of one long text tells of a whole language (Shannon, McMillan, Breiman).
 
     Texts of a small language with a known entropy rate are read by its true model and by models learned from little
@@ -33,19 +30,20 @@ def theorem(
     from howsure.report.entropy import print_theorem
     from howsure.studies import theorem as study
 
-    if plot is not None:
+    if view.plot is not None:
         from howsure.report.plots import check_plot, plot_theorem
 
-        check_plot(plot)
-    if dry_run:
-        return common.print_plan({"texts": paths, "words": paths * longest, "model_calls": 0, "tokens": 0}, as_json)
-    computed = study.theorem(longest=longest, paths=paths, seed=seed)
-    if plot is not None:
-        plot_theorem(computed, plot)
-    if as_json:
+        check_plot(view.plot)
+    if view.dry_run:
+        words = options.paths * options.longest
+        return common.print_plan({"texts": options.paths, "words": words, "model_calls": 0, "tokens": 0}, view.as_json)
+    computed = study.theorem(**vars(options))
+    if view.plot is not None:
+        plot_theorem(computed, view.plot)
+    if view.as_json:
         common.print_json(computed.to_dict())
     else:
-        print_theorem(output(), computed, quiet)
-    if plot is not None and not quiet:
-        common.say(f"the plot is in {plot}")
+        print_theorem(output(), computed, view.quiet)
+    if view.plot is not None and not view.quiet:
+        common.say(f"the plot is in {view.plot}")
     return common.DONE

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from howsure.errors import InputError
+from howsure.options import takes
 from howsure.runs import Run, find_runs
 from howsure.runs.export import Exported, Holds, is_export, write_parquet
 from howsure.runs.folder import MANIFEST, opened
@@ -16,11 +17,10 @@ from howsure.storage.reading import open_stored
 from howsure.storage.scratch import split
 from howsure.storage.writing import below, is_there, put_back
 from howsure.studies import registry
+from howsure.studies.options import ExportOptions, RunLike
 
 NAME = "samples.parquet"
 SUFFIX = ".parquet"
-
-RunLike = Run | str | os.PathLike[str]
 
 
 class Target(NamedTuple):
@@ -43,22 +43,20 @@ def declared_by(studies: Iterable[str]) -> dict[str, Holds]:
     return {study.name: Holds(study.record, study.evidence) for study in known}
 
 
-def export(
-    runs: RunLike | Sequence[RunLike], out: str | os.PathLike[str] | None = None, *, evidence: bool = True
-) -> list[Exported]:
+@takes(ExportOptions)
+def export(options: ExportOptions) -> list[Exported]:
     """Write runs as Parquet, finished or not; folders that hold runs stand for all of them. Addresses will do for all.
 
     Without `out` every run gets a `samples.parquet` in its own folder. An `out` that ends in .parquet is one file with
     the samples of all runs, any other is a folder with one file a run. `evidence=False` leaves out tokens,
     probabilities and answers, which are the bulk of it. A file is there whole or as it was before.
     """
-    chosen = [runs] if isinstance(runs, (Run, str, os.PathLike)) else runs
-    return [target.write(evidence=evidence) for target in targets(chosen, out)]
+    return [target.write(evidence=options.evidence) for target in targets(options.runs, options.out)]
 
 
-def targets(runs: Sequence[RunLike], out: str | os.PathLike[str] | None = None) -> list[Target]:
+def targets(runs: RunLike | Sequence[RunLike], out: str | os.PathLike[str] | None = None) -> list[Target]:
     """The files that an export would write."""
-    chosen = _chosen(runs)
+    chosen = _chosen([runs] if isinstance(runs, (Run, str, os.PathLike)) else runs)
     if out is None:
         return [Target((run,), _folder(run) / NAME) for run in chosen]
     path = _place(out)

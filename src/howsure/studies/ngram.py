@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,41 +11,33 @@ from howsure.errors import InputError
 from howsure.models.ngram.arpa import write_arpa
 from howsure.models.ngram.estimate import Smoothing
 from howsure.models.ngram.training import Piece, train
+from howsure.options import takes
 from howsure.runs.files import storage_errors
 from howsure.storage.unpacking import HELD_FOLD
-from howsure.studies.texts import PathLike, Texts, as_paths
+from howsure.studies.options import TrainOptions
+from howsure.studies.texts import Texts, as_paths
 
-DEFAULT_ORDER = 3
 
-
-def train_ngram(
-    texts: PathLike | Sequence[PathLike],
-    out: PathLike,
-    *,
-    order: int = DEFAULT_ORDER,
-    smoothing: str | Smoothing = Smoothing.MODIFIED_KNESER_NEY,
-    k: float = 1.0,
-    discount_fallback: bool = False,
-    skip_bad: bool = False,
-) -> dict[str, Any]:
+@takes(TrainOptions)
+def train_ngram(options: TrainOptions) -> dict[str, Any]:
     """Train on texts of one sentence a line, write the model to `out`, and say what came of it.
 
     The model is then `ngram:<out>`, wherever a model is asked for.
     """
     began = time.perf_counter()
-    target, way = Path(out), _smoothing(smoothing)
+    target, smoothing = Path(options.out), _smoothing(options.smoothing)
     check_target(target)
-    read = Texts(as_paths(texts), skip_bad=skip_bad, most_fold=HELD_FOLD)
-    _keep_apart(target, read)
-    trained = train(pieces(read), order, way, k=k, discount_fallback=discount_fallback)
+    texts = texts_of(options)
+    _keep_apart(target, texts)
+    trained = train(pieces(texts), options.order, smoothing, k=options.k, discount_fallback=options.discount_fallback)
     with storage_errors(target):
         write_arpa(trained.table, target)
     return {
         "model": f"ngram:{target}",
-        "order": order,
-        "smoothing": str(way),
-        "documents": len(read.documents),
-        "skipped": read.skipped,
+        "order": options.order,
+        "smoothing": str(smoothing),
+        "documents": len(texts.documents),
+        "skipped": texts.skipped,
         "sentences": trained.sentences,
         "words": trained.words,
         "vocabulary": len(trained.table.vocabulary),
@@ -55,7 +47,11 @@ def train_ngram(
     }
 
 
-def _smoothing(name: str | Smoothing) -> Smoothing:
+def texts_of(options: TrainOptions) -> Texts:
+    return Texts(as_paths(options.texts), skip_bad=options.skip_bad, most_fold=HELD_FOLD)
+
+
+def _smoothing(name: str) -> Smoothing:
     try:
         return Smoothing(name)
     except ValueError as error:

@@ -28,7 +28,7 @@ from howsure.errors import InputError
 from howsure.models.contract import Failure, Model, ModelOptions
 from howsure.models.images import Picture
 from howsure.models.registry import load
-from howsure.options import declared, signature_of
+from howsure.options import declared, takes
 from howsure.runs.engine import Engine
 from howsure.runs.folder import Run
 from howsure.runs.records import Identity, Sample
@@ -247,21 +247,14 @@ class Session:
 
 
 def python_function(options: Callable[P, RunOptions], study: Study[Any]) -> Callable[P, Any]:
-    """`howsure.mcq` and its like: the options as keywords, with their names and types for editors and `help()`."""
+    """`howsure.mcq` and its like."""
 
-    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-        return run(study, options(*args, **kwargs))
+    def call(chosen: RunOptions) -> Result:
+        result: Result = run(study, chosen)
+        return result
 
-    call.__name__ = call.__qualname__ = study.name.replace(" ", "_")
-    call.__module__ = "howsure"
-    call.__doc__ = f"{study.card}\n\n{_keywords(study.options)}"
-    call.__signature__ = signature_of(study.options, Result)  # type: ignore[attr-defined]
-    return call
-
-
-def _keywords(options: type[RunOptions]) -> str:
-    lines = [f"{one.name}: {one.about.help}" for one in declared(options) if one.about is not None and one.about.python]
-    return "\n".join(["Options:", *(f"    {line}" for line in lines)])
+    call.__name__, call.__module__, call.__doc__ = study.name.replace(" ", "_"), "howsure", study.card
+    return takes(options)(call)
 
 
 def open_models(names: Sequence[str | Model | None], options: Any) -> list[Opened | None]:

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError
 from howsure.measures import MarkovModel, MarkovSource, estimate_markov, nats_to_bits
+from howsure.options import takes
 from howsure.studies.entropy import perplexity_of
+from howsure.studies.options import SHORTEST_POWER, Learner, TheoremOptions
 from howsure.types import html_of
 
 Array = NDArray[np.float64]
@@ -38,28 +40,8 @@ SOURCE = MarkovSource(
 )
 """A language of six words, in which a word says much about the next: 0.89 bits are left of the 2.52 of a word alone."""
 
-SHORTEST_POWER, LONGEST_POWER = 4, 18
-LONGEST = 1 << LONGEST_POWER
-PATHS = 32
 BAND = (0.1, 0.9)
 """The quantiles over the paths between which the band lies."""
-
-
-class Learner(NamedTuple):
-    """A model to be learned: its order, from how many words, and what is added to each count."""
-
-    name: str
-    order: Literal[0, 1]
-    training_count: int
-    add_k: float
-
-
-LEARNERS = (
-    Learner("order 0, 500 words", 0, 500, 0.5),
-    Learner("order 1, 50 words", 1, 50, 0.5),
-    Learner("order 1, 500 words", 1, 500, 0.5),
-)
-"""One model that cannot see the word before, two that can; the first of these has seen too little text."""
 
 
 @dataclass(frozen=True)
@@ -120,22 +102,19 @@ class Theorem:
         return html_of(self)
 
 
-def theorem(
-    *, longest: int = LONGEST, paths: int = PATHS, learners: Sequence[Learner] = LEARNERS, seed: int
-) -> Theorem:
+@takes(TheoremOptions)
+def theorem(options: TheoremOptions) -> Theorem:
     """Draw the texts, learn the models from other texts, and measure them all at growing lengths."""
-    lengths = growing_lengths(longest)
-    if paths < 2:
-        raise InputError(f"paths {paths!r} must be at least 2: one path has no band")
-    for_training, for_paths = np.random.SeedSequence(seed).spawn(2)
+    lengths, learners = growing_lengths(options.longest), options.learners
+    for_training, for_paths = np.random.SeedSequence(options.seed).spawn(2)
     models = [SOURCE.model, *_learned(learners, for_training)]
-    bits = _measured(models, lengths, for_paths.spawn(paths))
+    bits = _measured(models, lengths, for_paths.spawn(options.paths))
     named: list[tuple[str, Learner | None]] = [("true model", None), *((one.name, one) for one in learners)]
     curves = [
         _curve(name, learner, model, measured)
         for (name, learner), model, measured in zip(named, models, bits, strict=True)
     ]
-    return Theorem(seed, paths, lengths, tuple(curves))
+    return Theorem(options.seed, options.paths, lengths, tuple(curves))
 
 
 def growing_lengths(longest: int) -> tuple[int, ...]:
@@ -144,9 +123,6 @@ def growing_lengths(longest: int) -> tuple[int, ...]:
     >>> growing_lengths(100)
     (16, 32, 64, 100)
     """
-    shortest = 1 << SHORTEST_POWER
-    if longest < shortest:
-        raise InputError(f"longest {longest!r} must be at least {shortest}: the length of the longest text")
     powers = [1 << power for power in range(SHORTEST_POWER, longest.bit_length())]
     return tuple(powers) if powers[-1] == longest else (*powers, longest)
 
