@@ -509,9 +509,9 @@ def _about_kinds(a: GroundingRun, b: GroundingRun) -> Iterator[str]:
         "A": [kind for kind in first if kind not in second],
         "B": [kind for kind in second if kind not in first],
     }
-    told = [f"{side} alone has {', '.join(kinds).replace('_', ' ')}" for side, kinds in alone.items() if kinds]
-    if told:
-        yield f"only confidence of the same kind is compared: {'; '.join(told)}"
+    parts = [f"{side} alone has {', '.join(kinds).replace('_', ' ')}" for side, kinds in alone.items() if kinds]
+    if parts:
+        yield f"only confidence of the same kind is compared: {'; '.join(parts)}"
 
 
 def _about_screens(both: Both, test: McNemar) -> Iterator[str]:

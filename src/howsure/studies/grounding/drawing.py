@@ -355,10 +355,10 @@ def spelled(text: str, can_draw: Callable[[str], bool] = BUILT_IN.__contains__) 
     pieces = [piece for character in characters if (piece := _piece(character, can_draw))[0]]
     words = []
     for script, run in groupby(_joined(pieces), key=lambda piece: piece[1]):
-        found = [shown for shown, _ in run]
-        count = sum(shown != " " for shown in found)
+        letters = [shown for shown, _ in run]
+        count = sum(shown != " " for shown in letters)
         words.append(
-            f" ({count} {script} {'character' if count == 1 else 'characters'}) " if script else "".join(found)
+            f" ({count} {script} {'character' if count == 1 else 'characters'}) " if script else "".join(letters)
         )
     return " ".join("".join(words).split())
 
@@ -375,11 +375,11 @@ def _joined(pieces: list[Piece]) -> list[Piece]:
         following = following if shown == " " and script is None else script
         script_after.append(following)
     script_after.reverse()
-    found: list[Piece] = []
+    joined: list[Piece] = []
     for (shown, script), after in zip(pieces, script_after, strict=True):
-        before = found[-1][1] if found else None
-        found.append((shown, before if shown == " " and before is not None and before == after else script))
-    return found
+        before = joined[-1][1] if joined else None
+        joined.append((shown, before if shown == " " and before is not None and before == after else script))
+    return joined
 
 
 def _piece(character: str, can_draw: Callable[[str], bool]) -> Piece:

@@ -109,7 +109,8 @@ class UserFiles:
 
     def finish(self, delta: float, samples: Samples, judge_group: Judge) -> None:
         """Write all files anew, in the order of the data, and the figures of each user beside them."""
-        asked = self._asked() | {"delta": delta}
+        options = read_manifest(self._folder).identity.options if (self._folder / MANIFEST).is_file() else {}
+        asked = {"parser": options.get("parser"), "frame": options.get("frame"), "delta": delta}
         for user, group in by_user(sorted(samples, key=lambda sample: sample.index)).items():
             figures = judge_group(group)
             self._write(user, group)
@@ -133,11 +134,6 @@ class UserFiles:
         if self._owners.setdefault(name, user) != user:
             raise InputError(f"users {self._owners[name]!r} and {user!r} would share the folder {name}: rename one")
         return self._folder / name / OUT
-
-    def _asked(self) -> dict[str, Any]:
-        """How answers were read; a model that clicks without words has neither parser nor frame."""
-        options = read_manifest(self._folder).identity.options if (self._folder / MANIFEST).is_file() else {}
-        return {name: options.get(name) for name in ("parser", "frame")}
 
 
 # -- out.json ---------------------------------------------------------------------------------------------------------
@@ -181,27 +177,34 @@ def _write_all(handle: int, block: bytes, start: int) -> None:
 
 
 def results_text(user: str | None, figures: GroupFigures, samples: Samples, asked: dict[str, Any]) -> str:
-    """The three figures as a dictionary, with fixed decimals, then what a reader of them must know."""
-    title = "All samples" if user is None else f"User {_one_line(user)}"
-    block = ",\n".join(f"    '{name}': {_number(figures[name], places)}" for name, places in DECIMALS.items())
-    return f"===== {title} =====\n{{\n{block}\n}}\n\n" + "\n".join(_remarks(figures, samples, asked)) + "\n"
-
-
-def _remarks(figures: GroupFigures, samples: Samples, asked: dict[str, Any]) -> list[str]:
+    """The three figures as a dictionary, with fixed decimals, then what a reader of them must know: how answers were
+    read, which a model that clicks without words has neither parser nor frame for."""
+    title = "All samples"
+    if user is not None:  # a name from outside can neither break the line nor the encoding
+        title = f"User {''.join(c if c.isprintable() else ' ' for c in user[:200])}"
+    values = {name: "None" if figures[name] is None else f"{figures[name]:.{n}f}" for name, n in DECIMALS.items()}
     counts = _counts(samples)
+    reasons = sorted({sample.reason.replace("_", " ") for sample in samples if sample.reason is not None})
     distances = sum(sample.result.l2 is not None for sample in samples)
     lines = [
+        f"===== {title} =====",
+        "{",
+        ",\n".join(f"    '{name}': {value}" for name, value in values.items()),
+        "}",
+        "",
         f"samples: {counts['items']}",
         f"wrong format: {counts['wrong_format_count']} (misses without a place and without a distance)",
-        f"failed: {counts['failed_count']}{_reasons(samples)}",
+        f"failed: {counts['failed_count']}" + (f" ({', '.join(reasons)})" if reasons else ""),
         f"distances: mean and median are over the {distances} samples that have one, in thousandths of the screen",
         f"delta: {asked['delta']:g} thousandths of the screen",
     ]
     if figures.point_in_target is not None:
         lines.append(f"inside the target: {figures.point_in_target:.4f} of the samples that have a box or polygon")
     if asked["parser"] is None and asked["frame"] is None:
-        return [*lines, "parser and frame: none, the model clicks without words"]
-    return [*lines, f"parser: {asked['parser']}", f"frame: {asked['frame']}"]
+        lines.append("parser and frame: none, the model clicks without words")
+    else:
+        lines += [f"parser: {asked['parser']}", f"frame: {asked['frame']}"]
+    return "\n".join(lines) + "\n"
 
 
 def _counts(samples: Samples) -> dict[str, int]:
@@ -210,17 +213,3 @@ def _counts(samples: Samples) -> dict[str, int]:
         "wrong_format_count": sum(sample.result.says == "wrong_format" for sample in samples),
         "failed_count": sum(sample.failed for sample in samples),
     }
-
-
-def _reasons(samples: Samples) -> str:
-    reasons = sorted({sample.reason for sample in samples if sample.reason is not None})
-    return f" ({', '.join(reason.replace('_', ' ') for reason in reasons)})" if reasons else ""
-
-
-def _number(value: float | None, places: int) -> str:
-    return "None" if value is None else f"{value:.{places}f}"
-
-
-def _one_line(text: str) -> str:
-    """A name from outside that can neither break the line nor the encoding."""
-    return "".join(c if c.isprintable() else " " for c in text[:200])

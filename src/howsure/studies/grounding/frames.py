@@ -178,8 +178,8 @@ def frame_for(model_name: str, architecture: str | None) -> tuple[Frame, str]:
     ('relative-1000', 'from the architecture qwen3_vl')
     """
     name = model_name.lower().replace("_", "-")
-    if found := _by_name(name, _CLICKERS):
-        return found
+    if known := _by_name(name, _CLICKERS):
+        return known
     if architecture in _ARCHITECTURES:
         return FRAMES[_ARCHITECTURES[architecture]], f"from the architecture {architecture}"
     return _by_name(name, _FAMILIES) or (DEFAULT, "by default, since the model's own frame is not known")

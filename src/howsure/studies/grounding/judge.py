@@ -278,7 +278,7 @@ def _splits(ordered: Samples, table: Columns) -> Splits:
 def rows_by_label(samples: Samples) -> dict[str, dict[str | None, NDArray[np.intp]]]:
     """For each kind of label that the data has, the rows of each value, users by their number and others in the order
     of the data. An item with several counts in each, one with none under None."""
-    found: dict[str, dict[str | None, NDArray[np.intp]]] = {}
+    rows: dict[str, dict[str | None, NDArray[np.intp]]] = {}
     for kind in LABELS:
         members: dict[str | None, list[int]] = {}
         for row, sample in enumerate(samples):
@@ -286,8 +286,8 @@ def rows_by_label(samples: Samples) -> dict[str, dict[str | None, NDArray[np.int
                 members.setdefault(value, []).append(row)
         if not set(members) <= {None}:
             order = sorted(members, key=_by_number) if kind == "user" else members
-            found[kind] = {value: np.array(members[value], dtype=np.intp) for value in order}
-    return found
+            rows[kind] = {value: np.array(members[value], dtype=np.intp) for value in order}
+    return rows
 
 
 def _by_number(value: str | None) -> tuple[bool, bool, int, str]:

@@ -52,12 +52,12 @@ class ReadingOptions(Options):
     ] = None
     boxes: Annotated[
         str | None,
-        Opt("How boxes are written: xywh or xyxy. Default: told apart by the numbers.", choices=ORDERS, identity="no"),
+        Opt("How boxes are written: xywh or xyxy. Default: inferred from the numbers.", choices=ORDERS, identity="no"),
     ] = None
     box_units: Annotated[
         str | None,
         Opt(
-            "pixels, fractions (0 to 1) or thousandths (0 to 1000). Default: told apart by the numbers.",
+            "pixels, fractions (0 to 1) or thousandths (0 to 1000). Default: inferred from the numbers.",
             choices=UNITS,
             identity="no",
         ),
@@ -109,11 +109,11 @@ def _pieces(text: str | int) -> list[str]:
 
 
 def _range(piece: str) -> range:
-    found = _PIECE.fullmatch(piece)
-    if found is None:
+    match = _PIECE.fullmatch(piece)
+    if match is None:
         raise InputError(f"--users has {piece[:40]!r}; write numbers and ranges from 0 on, as in 1-10 or 1,3,7")
-    first = int(found["first"])
-    last = first if found["last"] is None else int(found["last"])
+    first = int(match["first"])
+    last = first if match["last"] is None else int(match["last"])
     if last < first:
         raise InputError(f"--users has the range {piece}, which runs backwards; write {last}-{first}")
     if last - first >= MOST_USERS:

@@ -343,11 +343,11 @@ def _verdict(sample: Clicked, about: GroundingRecord, delta: float | None) -> tu
 
     if sample.failed:
         return f"NO ANSWER | {(sample.reason or '').replace('_', ' ')}", GREY, False
-    words = " · ".join(_found(about, delta))
+    words = " · ".join(_outcome(about, delta))
     return (f"HIT | {words}", GREEN, True) if about.hit else (f"MISS | {words}", VERMILION, False)
 
 
-def _found(about: GroundingRecord, delta: float | None) -> Iterator[str]:
+def _outcome(about: GroundingRecord, delta: float | None) -> Iterator[str]:
     kind = about.target.kind
     if about.says == "wrong_format":
         yield f"no place can be read in the answer ({(about.why_not or 'wrong format').replace('_', ' ')})"

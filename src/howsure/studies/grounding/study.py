@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Annotated
 
 from howsure.errors import InputError, MissingCapability
@@ -28,6 +29,8 @@ MAX_PIXELS = 1280 * 28 * 28
 
 CPU_BATCH, GPU_BATCH, SERVER_BATCH, CLICK_BATCH = 4, 32, 32, 8
 """Items that are asked together: as many are lost at most when a run is stopped."""
+
+DEMO_TOKENS = 128
 
 
 def _no_instruction(prompt: str) -> str | None:
@@ -240,6 +243,11 @@ class GroundingStudy(Study[GroundingOptions, Item, GroundingRecord]):
     def compare(self, a: Run, b: Run) -> GroundingComparison:
         return compare(a, b)
 
+    def demo(self, model: Model, data: Path) -> GroundingOptions:
+        """On a drawn screen; the built-in baseline clicks on it where the model cannot see."""
+        seeing = model if model.answers_images and not model.remote else "ocr"
+        return GroundingOptions(data / "demo_grounding.jsonl", seeing, max_new_tokens=DEMO_TOKENS)
+
 
 class GroundingSession(Session):
     """Keeps the files of each user beside the samples."""
@@ -247,7 +255,6 @@ class GroundingSession(Session):
     def __init__(self, items: Screens, plan: Plan[GroundingOptions], writer: RunWriter, *, remote: bool) -> None:
         super().__init__(items, plan, writer)
         self.remote = remote
-        self.delta = plan.options.delta
         self.files = UserFiles(writer.path, writer.samples)
 
     def sent(self, batch: Batch) -> Batch:
@@ -262,7 +269,7 @@ class GroundingSession(Session):
         self.files.append(samples)
 
     def finish(self, summary: GroundingSummary, samples: Samples) -> None:
-        self.files.finish(summary.delta, samples, lambda group: judge_group(group, delta=self.delta))
+        self.files.finish(summary.delta, samples, lambda group: judge_group(group, delta=summary.delta))
 
 
 GROUNDING = GroundingStudy()

@@ -50,10 +50,10 @@ def _first_match(text: str, start: int, end: int) -> Reading:
         match = pattern.search(text, start, end)
         if match is None:
             continue
-        found = coordinates((match[1], match[2]))
-        if found is None:
+        numbers = coordinates((match[1], match[2]))
+        if numbers is None:
             return Reading("wrong_format", why_not="absurd_number")
-        x, y = found
+        x, y = numbers
         return Reading("point", x, y, form=form, spans=(match.span(1), match.span(2)))
     has_numbers = _DIGIT.search(text, start, end) is not None
     return Reading("wrong_format", why_not="no_point" if has_numbers else "no_numbers")

@@ -127,11 +127,11 @@ _USUAL = re.compile(
 
 def _usual(text: str) -> Reading | None:
     """An answer of the usual form at a glance, which is all that it needs. None: it has to be looked at."""
-    found = _USUAL.fullmatch(text)
-    if found is None or found[2] + found[5] not in ("()", "[]"):
+    match = _USUAL.fullmatch(text)
+    if match is None or match[2] + match[5] not in ("()", "[]"):
         return None
-    name = unquoted(found[1])
-    return Reading("point", float(found[3]), float(found[4]), name, "block/pair", (found.span(3), found.span(4)))
+    name = unquoted(match[1])
+    return Reading("point", float(match[3]), float(match[4]), name, "block/pair", (match.span(3), match.span(4)))
 
 
 def _read(text: str, cut_short: bool) -> Reading:
@@ -187,12 +187,12 @@ def _in_region(text: str, block: Block, where: str | None, cut_short: bool) -> t
     start, end = block.start, block.end
     region = text[start:end]
     may_go_on = end == len(text)
-    found = places(region)
+    candidates = places(region)
     if may_go_on and _breaks_off(region):
         return None, Reading("wrong_format", why_not="cut_off")
-    if not found and (alone := whole(region)) is not None:
-        found = [alone]
-    place, why_not = _decide(found)
+    if not candidates and (alone := whole(region)) is not None:
+        candidates = [alone]
+    place, why_not = _decide(candidates)
     if place is not None and place.rank is not Rank.STRUCTURED and where is None and _OTHER_ACTION.search(region):
         return None, Reading("wrong_format", why_not="other_action")
     if place is None:
@@ -213,16 +213,16 @@ def _form(place: Place, where: str | None) -> str:
     return f"{where or _PLACES_OF[place.rank]}/{place.shape}"
 
 
-def _decide(found: Sequence[Place]) -> tuple[Place | None, str | None]:
+def _decide(candidates: Sequence[Place]) -> tuple[Place | None, str | None]:
     """The place that is meant, or why there is none."""
-    if not found:
+    if not candidates:
         return None, None
-    if len(found) == 1:
-        return (found[0], None) if found[0].why_not is None else (None, found[0].why_not)
-    strict = [place for place in found if place.rank is Rank.STRUCTURED]
-    usable = [place for place in strict or found if place.why_not is None]
+    if len(candidates) == 1:
+        return (candidates[0], None) if candidates[0].why_not is None else (None, candidates[0].why_not)
+    strict = [place for place in candidates if place.rank is Rank.STRUCTURED]
+    usable = [place for place in strict or candidates if place.why_not is None]
     if not usable:
-        return None, min(strict or found, key=lambda place: place.rank).why_not
+        return None, min(strict or candidates, key=lambda place: place.rank).why_not
     best = min(place.rank for place in usable)
     kept = [place for place in usable if place.rank is best]
     points = [place for place in kept if not place.is_box] or kept
@@ -313,32 +313,32 @@ def answer_part(text: str) -> tuple[Span, bool]:
 
 def blocks(text: str) -> list[Block]:
     """The fenced blocks. A named fence within a block ends that block and begins another."""
-    found: list[Block] = []
+    fences: list[Block] = []
     name: str | None = None
     inside = 0
     for mark in _MARK.finditer(text):
         if name is not None:
-            found.append(Block(name, inside, mark.start(), True))
+            fences.append(Block(name, inside, mark.start(), True))
         name = mark[1].lower() if name is None or mark[1] else None
         inside = mark.end()
     if name is not None:
-        found.append(Block(name, inside, len(text), False))
-    return found
+        fences.append(Block(name, inside, len(text), False))
+    return fences
 
 
 def answer_tags(text: str) -> list[Block]:
     """What stands within <answer> and </answer>; the last may lack its end."""
-    found: list[Block] = []
+    tags: list[Block] = []
     inside: int | None = None
     for mark in _ANSWER_TAG.finditer(text):
         if not mark[1]:
             inside = mark.end()
         elif inside is not None:
-            found.append(Block("answer", inside, mark.start(), True))
+            tags.append(Block("answer", inside, mark.start(), True))
             inside = None
     if inside is not None:
-        found.append(Block("answer", inside, len(text), False))
-    return found
+        tags.append(Block("answer", inside, len(text), False))
+    return tags
 
 
 def unquoted(text: str) -> str | None:
@@ -368,10 +368,10 @@ def element_name(text: str) -> str | None:
     """The first name that the text gives, without its quotation marks."""
     if not any(sign in text for sign in _SIGNS):
         return None
-    found = _NAMES.search(text)
-    if found is None:
+    match = _NAMES.search(text)
+    if match is None:
         return None
-    return unquoted(next(group for group in found.groups() if group is not None))
+    return unquoted(next(group for group in match.groups() if group is not None))
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

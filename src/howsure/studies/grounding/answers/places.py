@@ -158,8 +158,8 @@ def context_before(text: str, start: int) -> Context:
         return _PLAIN_BRACKETS
     words = before.rstrip(_GLUE)
     glue = before[len(words) :]
-    found = _NAME.search(words)
-    name = found[0] if found else ""
+    match = _NAME.search(words)
+    name = match[0] if match else ""
     if corner := _corner(words):
         keyed = _is_key(glue)
         return Context(Rank.STRUCTURED if keyed else Rank.PLACE, corner, _is_open(glue))
@@ -295,14 +295,14 @@ def places(text: str) -> list[Place]:
     """Every place of a plain text, in the order of writing within each way of writing."""
     if lone := _LONE_PAIR.fullmatch(text):
         return [_place(lone, Rank.BRACKETED, "pair")]
-    found: list[Place] = []
+    written: list[Place] = []
     if "(" in text or "[" in text or "{" in text:
-        found += _bracketed(text)
+        written += _bracketed(text)
     if ("x" in text and "y" in text) or ("X" in text and "Y" in text) or "eft" in text:
-        found += _by_axes(text)
-    if not any(place.rank is Rank.STRUCTURED for place in found):
-        found += _introduced(text)
-    return found
+        written += _by_axes(text)
+    if not any(place.rank is Rank.STRUCTURED for place in written):
+        written += _introduced(text)
+    return written
 
 
 def whole(text: str) -> Place | None:

@@ -90,8 +90,8 @@ def guess_units(boxes: Sequence[Evidence]) -> Units:
 
 def not_xyxy(boxes: Sequence[Evidence], units: Units) -> Evidence | None:
     """The first box that cannot be left, top, right, bottom."""
-    told = (one for one in boxes if _has_a_say(one, units))
-    return next((one for one in told if one.box[2] <= one.box[0] or one.box[3] <= one.box[1]), None)
+    sound = (one for one in boxes if _has_a_say(one, units))
+    return next((one for one in sound if one.box[2] <= one.box[0] or one.box[3] <= one.box[1]), None)
 
 
 def not_xywh(boxes: Sequence[Evidence], units: Units) -> Evidence | None:

@@ -105,11 +105,13 @@ class _Reader:
     def read(self, path: Path) -> None:
         source = read_source(path)
         self._check_form(source)
-        drafts = [one for one in map(_drafter(source, self.how.parser), source.entries) if self._is_wanted(one)]
+        every = (_draft(source, number, entry, self.how.parser) for number, entry in source.entries)
+        drafts = [one for one in every if self._is_wanted(one)]
         sound = [one for one in drafts if isinstance(one, Draft)]
         root = choose_root((one.image for one in sound), possible_roots(path, self.how.image_root))
         self.roots.append(root)
-        files = self._image_files(sound, root)
+        by_path = {path: _file_of(path, root) for path in dict.fromkeys(one.image for one in sound)}
+        files = {one.number: by_path[one.image] for one in sound}
         convention = self._convention(source, sound, files)
         while drafts and not self.is_full:
             room = len(drafts) if self.how.max_samples is None else self.how.max_samples - len(self.items)
@@ -139,53 +141,39 @@ class _Reader:
 
     # -- images and boxes -----------------------------------------------------------------------------------------
 
-    def _image_files(self, drafts: list[Draft], root: str) -> dict[int, str | InputError]:
-        """By entry: its image's file, or why there is none."""
-        by_path: dict[str, str | InputError] = {}
-        for one in drafts:
-            if one.image not in by_path:
-                by_path[one.image] = _found(one.image, root)
-        return {one.number: by_path[one.image] for one in drafts}
-
     def _look_at(self, files: Iterable[str | InputError]) -> None:
         """Every image that was not looked at before, once."""
         new = [file for file in files if isinstance(file, str) and file not in self.pictures]
         self.pictures.update(inspect_pictures(new))
 
     def _convention(self, source: Source, drafts: list[Draft], files: dict[int, str | InputError]) -> Convention | None:
-        if source.form not in (SCREENSPOT, OSWORLD):
-            self._check_thousandths(source, drafts)
-            return None
-        if source.form == OSWORLD:
-            given = self.order or self.units
-            rule = "given" if given else "form"
-            found = Convention(self.order or "xywh", self.units or "pixels", rule)
-        else:
-            found = self._told_by_file(source, drafts, files)
-        self.conventions[source.name] = found.to_dict()
-        return found
-
-    def _check_thousandths(self, source: Source, drafts: list[Draft]) -> None:
+        """How this file writes its boxes; None where all places are thousandths."""
         try:
-            check_thousandths(one.shape for one in drafts)
+            if source.form == OSWORLD:
+                rule = "given" if self.order or self.units else "form"
+                convention = Convention(self.order or "xywh", self.units or "pixels", rule)
+            elif source.form == SCREENSPOT:
+                pro = any(is_pro(entry) for _, entry in source.entries)
+                convention = decide(self._boxes(drafts, files), order=self.order, units=self.units, pro=pro)
+            else:
+                check_thousandths(one.shape for one in drafts)
+                return None
         except InputError as error:
             raise InputError(f"{source.path}: {error}") from error
+        self.conventions[source.name] = convention.to_dict()
+        return convention
 
-    def _told_by_file(self, source: Source, drafts: list[Draft], files: dict[int, str | InputError]) -> Convention:
+    def _boxes(self, drafts: list[Draft], files: dict[int, str | InputError]) -> list[Evidence]:
+        """With the sizes of their images, where the numbers and the sizes that the data gives leave both ways open."""
         boxes = [Evidence(one.number, one.shape.numbers, one.size) for one in drafts]
-        if self.order is None and (self.how.max_samples is None or self._needs_sizes(boxes)):
-            self._look_at(files.values())
-            boxes = [box._replace(size=self._size(files[box.number]) or box.size) for box in boxes]
-        pro = any(is_pro(entry) for _, entry in source.entries)
-        try:
-            return decide(boxes, order=self.order, units=self.units, pro=pro)
-        except InputError as error:
-            raise InputError(f"{source.path}: {error}") from error
-
-    def _needs_sizes(self, boxes: list[Evidence]) -> bool:
-        """Whether the numbers, with the sizes that the data tells, leave both ways open."""
-        units = self.units or guess_units(boxes)
-        return not_xyxy(boxes, units) is None and not_xywh(boxes, units) is None
+        if self.order is not None:
+            return boxes
+        if self.how.max_samples is not None:
+            units = self.units or guess_units(boxes)
+            if not_xyxy(boxes, units) is not None or not_xywh(boxes, units) is not None:
+                return boxes
+        self._look_at(files.values())
+        return [box._replace(size=self._size(files[box.number]) or box.size) for box in boxes]
 
     def _size(self, file: str | InputError) -> tuple[int, int] | None:
         picture = self.pictures.get(file) if isinstance(file, str) else None
@@ -250,26 +238,20 @@ class _Reader:
         )
 
 
-def _drafter(source: Source, parser: str) -> Any:
-    """What makes a draft of one numbered entry of this file, or says why it cannot."""
-    stem = source.stem
-
-    def draft(numbered: tuple[int, Any]) -> Draft | Bad:
-        number, entry = numbered
-        try:
-            if isinstance(entry, InputError):
-                return Bad(number, str(entry))
-            origin = Origin(stem, number, source.user)
-            if source.form in (CHAT_PICKLE, CHAT_JSONL):
-                return draft_chat(entry, origin, parser)
-            return {FLAT: draft_flat, OSWORLD: draft_osworld, SCREENSPOT: draft_screenspot}[source.form](entry, origin)
-        except InputError as error:
-            return Bad(number, str(error))
-
-    return draft
+def _draft(source: Source, number: int, entry: Any, parser: str) -> Draft | Bad:
+    """A draft of one entry of a file, or why there is none."""
+    try:
+        if isinstance(entry, InputError):
+            return Bad(number, str(entry))
+        origin = Origin(source.stem, number, source.user)
+        if source.form in (CHAT_PICKLE, CHAT_JSONL):
+            return draft_chat(entry, origin, parser)
+        return {FLAT: draft_flat, OSWORLD: draft_osworld, SCREENSPOT: draft_screenspot}[source.form](entry, origin)
+    except InputError as error:
+        return Bad(number, str(error))
 
 
-def _found(written: str, root: str) -> str | InputError:
+def _file_of(written: str, root: str) -> str | InputError:
     try:
         return find_image(written, root)
     except InputError as error:
@@ -312,10 +294,10 @@ def convert(options: ConvertOptions) -> Converted:
     """Write the samples of any data as JSON lines; reading those with the image root that comes back gives the same."""
     target = Path(options.to)
     check_new(target)
-    found = read_screens(options)
-    lines = [to_json(flat_record(item, relative(str(item.image.path), found.image_root))) for item in found.items]
+    screens = read_screens(options)
+    lines = [to_json(flat_record(item, relative(str(item.image.path), screens.image_root))) for item in screens.items]
     write_atomic(target, b"\n".join(lines) + b"\n")
-    return Converted(len(lines), found.skipped, found.image_root)
+    return Converted(len(lines), screens.skipped, screens.image_root)
 
 
 def check_new(target: Path) -> None:

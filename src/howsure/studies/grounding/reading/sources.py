@@ -86,8 +86,8 @@ def readable(name: str) -> str:
 
 
 def user_of(path: Path) -> int | None:
-    found = _USER_FILE.fullmatch(path.name)
-    return None if found is None else int(found["user"])
+    match = _USER_FILE.fullmatch(path.name)
+    return None if match is None else int(match["user"])
 
 
 # -- which files --------------------------------------------------------------------------------------------------
@@ -124,12 +124,12 @@ def check_users(asked: list[int], there: set[str], data: Path) -> None:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    found = _data_files(folder) or _data_files(folder / ANNOTATIONS)
-    by_user = [path for path in found if user_of(path) is not None]
-    if not found:
+    files = _data_files(folder) or _data_files(folder / ANNOTATIONS)
+    by_user = [path for path in files if user_of(path) is not None]
+    if not files:
         raise InputError(f"the folder {folder} holds no {', '.join(SUFFIXES)} file to read; {FORMS} are known")
     _check_once(by_user)
-    return sorted(by_user, key=lambda path: (user_of(path) or 0, path.name)) if by_user else found
+    return sorted(by_user, key=lambda path: (user_of(path) or 0, path.name)) if by_user else files
 
 
 def _data_files(folder: Path) -> list[Path]:
@@ -192,8 +192,8 @@ def _form(entries: list[tuple[int, Any]], name: str) -> str:
     """The form of the first entry that has one."""
     if not entries:
         raise InputError(f"{name} holds no samples")
-    found = (form for _, entry in entries for knows, form in _KNOWN if knows(entry))
-    form = next(found, None)
+    forms = (form for _, entry in entries for knows, form in _KNOWN if knows(entry))
+    form = next(forms, None)
     if form is None:
         broken = next((f"; entry {number}: {entry}" for number, entry in entries if isinstance(entry, InputError)), "")
         raise InputError(f"{name} is of no form that is known: {FORMS}{broken}")
@@ -218,7 +218,7 @@ class Entries(NamedTuple):
 
     place: str
     """`line` or `entry`: what the numbers count."""
-    found: list[tuple[int, Any]]
+    entries: list[tuple[int, Any]]
 
 
 def read_entries(content: bytes, name: str) -> Entries:
@@ -296,12 +296,12 @@ def decode(content: bytes) -> Any:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise InputError(f"the key {twice[:SHOWN_JSON]!r} stands twice in one object")
-    return found
+    return value
 
 
 def _no_number(written: str) -> Any:
@@ -413,10 +413,10 @@ def _spellings(written: str) -> list[str]:
     """As written, then with the separators of Windows turned round, without the `file://` of a chat message; then with
     accents and Hangul joined, and taken apart, as Apple's systems write the names of files."""
     path = written.removeprefix("file://")
-    found = [path, path.replace("\\", "/")] if "\\" in path else [path]
+    spellings = [path, path.replace("\\", "/")] if "\\" in path else [path]
     if not path.isascii():
-        found += [normalize(form, spelled) for form in ("NFC", "NFD") for spelled in found]
-    return list(dict.fromkeys(found))
+        spellings += [normalize(form, spelled) for form in ("NFC", "NFD") for spelled in spellings]
+    return list(dict.fromkeys(spellings))
 
 
 def _resolved(path: str, shown: str) -> str:
