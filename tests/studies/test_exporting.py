@@ -1,17 +1,17 @@
-"""Real runs of every study as tables, and docs/export.md: its tables are the columns, its queries give what it says."""
+"""Real runs of every study as tables, and docs/export.md: its queries give what it says."""
 
 from __future__ import annotations
 
 import json
 import random
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,10 +19,9 @@ import howsure
 from howsure.errors import InputError
 from howsure.models.contract import Failure, Message, ScoreItem
 from howsure.runs.export import COMMON_COLUMNS
-from howsure.runs.export.columns import fields, joined, kind_of
-from howsure.runs.export.parquet import schema_of
-from howsure.studies.exported_columns import STUDIES, known_shape
-from howsure.studies.exporting import targets
+from howsure.runs.export.columns import fields, joined
+from howsure.runs.export.parquet import sample_kind
+from howsure.studies.exporting import declared_by, targets
 from runs_to_look_at import make_runs
 from scripted import Writer
 from studies.on_paper import OnPaper, write
@@ -30,71 +29,6 @@ from studies.readers import Reader, put
 
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
 SCREENS = str(files("howsure.data") / "demo_grounding.jsonl")
-
-
-# -- the tables of the page -------------------------------------------------------------------------------------------
-
-
-def section(heading: str) -> str:
-    (found,) = re.findall(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", PAGE, re.M | re.S)
-    return str(found)
-
-
-def table(heading: str) -> dict[str, tuple[str, str]]:
-    """The type and the words of each column that a section's table names."""
-    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in section(heading).splitlines() if line.startswith("| `")]
-    return {name: (type_.strip(), words) for names, type_, words in rows for name in re.findall(r"`([^`]+)`", names)}
-
-
-TOKENS = {name: type_ for name, (type_, _) in table("Tokens").items()}
-STANDS_FOR = {
-    "C": ("X", "X|S", "X|L,S"),
-    "K": ("coordinate_mean", "coordinate_min", "coordinate_joint", "match", "agreement", "spread"),
-    "L": ("user", "platform", "type", "application", "group"),
-}
-
-
-def promised(heading: str) -> dict[str, str]:
-    """The columns of a section with their types, shorthand written out."""
-    found: dict[str, str] = {}
-    for name, (type_, _) in table(heading).items():
-        letter = next((one for one in STANDS_FOR if re.search(rf"\.{one}(?=\.|$)", name)), None)
-        for word in STANDS_FOR.get(letter or "", ("",)):
-            whole = re.sub(rf"\.{letter}(?=\.|$)", lambda _: f".{word}", name) if letter else name  # noqa: B023
-            if whole.endswith(".*"):
-                found |= {whole[:-1] + part: kind for part, kind in TOKENS.items()}
-            else:
-                found[whole] = type_
-    return found
-
-
-def words(type_: pa.DataType) -> str:
-    if pa.types.is_list(type_):
-        return f"list of {words(type_.value_type)}"
-    if pa.types.is_map(type_):
-        return f"map of text to {words(type_.item_type)}"
-    if pa.types.is_struct(type_):
-        return "struct"
-    return {"string": "text", "double": "float64", "timestamp[us, tz=UTC]": "timestamp"}.get(str(type_), str(type_))
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_the_page_lists_the_columns_of_a_study(study: str) -> None:
-    kind = kind_of(known_shape({study}))
-    assert kind is not None
-    real = dict(fields(kind.type))
-    assert promised(study) == {name: words(type_) for name, type_ in real.items()}
-    for name, (type_, told) in table(study).items():
-        if type_ == "list of struct":
-            assert re.findall(r"`(\w+)`", told) == [field.name for field in real[name].value_type], name
-
-
-def test_the_page_lists_the_columns_of_every_file() -> None:
-    schema = schema_of(None)
-    assert {name: type_ for name, (type_, _) in table("The columns").items()} == {
-        field.name: words(field.type) for field in schema
-    }
-    assert tuple(schema.names) == COMMON_COLUMNS
 
 
 # -- every study ------------------------------------------------------------------------------------------------------
@@ -109,38 +43,30 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["mcq/before", "perplexity", "trajectories", "trust", "grounding"])
 def test_what_a_study_writes_is_what_was_declared(name: str, runs: Path) -> None:
-    """Every value of real samples in a column of its type; a field that is not on the page would be noticed."""
+    """Every value of real samples in a column of its type; a field that is not declared would be noticed."""
     folder = runs / name
     found = pq.read_table(folder / "samples.parquet")
-    study = name.partition("/")[0]
-    further = set(found.schema.names) - set(COMMON_COLUMNS) - set(promised(study))
-    assert study == "trust" or not further
-    assert all(
-        re.match(r"result\.conditions\.[^.]+\.\w+_bits|.*located|.*unlisted|evidence\.answers", one) for one in further
-    )
+    declared = fields(sample_kind(declared_by([name.partition("/")[0]]).values()).type)
+    assert found.schema.names == [*COMMON_COLUMNS, *(column for column, _ in declared)]
     assert json.loads(found.schema.metadata[b"howsure.json_text"]) == {}
     samples = howsure.Run(folder).samples()
     assert found["id"].to_pylist() == [sample["id"] for sample in samples]
-    rows = found.to_pylist()
-    for row, sample in zip(rows, samples, strict=True):
+    for row, sample in zip(found.to_pylist(), samples, strict=True):
         flat = dict(flattened(sample, found.schema.names))
-        assert {name: row[name] for name in flat} == flat
+        assert {column: row[column] for column in flat} == flat
         assert len(flat) > 5
 
 
-def flattened(value: Any, names: list[str], place: str = "") -> Any:
-    """The scalars and lists of scalars of a sample, by the names of their columns."""
-    if isinstance(value, dict) and place not in names:
+def flattened(value: Any, names: list[str], place: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a sample by the names of their columns, maps as pairs; each has a column."""
+    if place in names:
+        if not (isinstance(value, list) and any(isinstance(one, dict) for one in value)):
+            yield place, list(value.items()) if isinstance(value, dict) else value
+    elif isinstance(value, dict):
         for key, one in value.items():
             yield from flattened(one, names, joined(place, key))
-    elif place in names and not (isinstance(value, dict) or (isinstance(value, list) and _deep(value))):
-        yield place, value
-    elif value is not None and not isinstance(value, dict):
-        assert place in names, place
-
-
-def _deep(values: list[Any]) -> bool:
-    return any(isinstance(one, (list, dict)) for one in values)
+    else:
+        assert value is None, f"{place} is in no column"
 
 
 def test_all_studies_are_read_together(runs: Path) -> None:
