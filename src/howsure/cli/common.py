@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import functools
-import itertools
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TextIO
 
@@ -19,9 +16,6 @@ from howsure.errors import HowsureError, InputError
 from howsure.report.text import printable, printable_json
 
 P = ParamSpec("P")
-
-_made: list[Path] = []
-"""Folders that this command made without being told where."""
 
 DONE, SOME_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 DEBUG_VARIABLE = "HOWSURE_DEBUG"
@@ -37,9 +31,6 @@ Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps. Defaul
 TokenBudget = Annotated[int | None, typer.Option(help="Tokens run at once. Default: 2048 on a CPU, 16384 on a GPU.")]
 Dtype = Annotated[
     str | None, typer.Option(help="float32, bfloat16, float16. Default: float32 on a CPU, the checkpoint's on a GPU.")
-]
-Compile = Annotated[
-    bool, typer.Option("--compile", help="For long runs on a GPU: some 20 s of compiling, then about a third faster.")
 ]
 TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Let a checkpoint run Python code of its own.")
@@ -92,8 +83,6 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
                 print_traceback()
             say(f"error: {error}")
             raise typer.Exit(error.exit_code) from None
-        finally:
-            _drop_empty_folders()
         raise typer.Exit(code or DONE)
 
     return run
@@ -131,34 +120,6 @@ def announcer(quiet: bool) -> Callable[[str], None]:
     return (lambda _: None) if quiet else say
 
 
-def engine_for(
-    engine: str,
-    quiet: bool,
-    address: str | None,
-    workers: int | None,
-    gpus_per_worker: float | None,
-    cpus_per_worker: float | None,
-) -> Any:
-    """The engine of a command, for the time of a `with`."""
-    from howsure.runs import engine_at_hand
-
-    return engine_at_hand(
-        engine,
-        address=address,
-        workers=workers,
-        gpus_per_worker=gpus_per_worker,
-        cpus_per_worker=cpus_per_worker,
-        announce=announcer(quiet),
-    )
-
-
-def device_of(engine: str, device: str | None, gpus_per_worker: float | None) -> dict[str, Any]:
-    """Where a model of this command will be, which need not be this machine."""
-    from howsure.runs import placed
-
-    return placed(engine, {"device": device}, gpus_per_worker)
-
-
 def print_json(value: Any) -> None:
     from howsure.runs.files import to_json
 
@@ -172,23 +133,6 @@ def print_plan(value: dict[str, Any], as_json: bool) -> int:
     else:
         print_line("would take: " + ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in value.items()))
     return DONE
-
-
-def given_or_piped(values: Sequence[str] | None, otherwise: str) -> list[str]:
-    """The arguments; none at all means what is piped in, or an error where a person sits at the keyboard."""
-    if values:
-        return list(values)
-    if sys.stdin.isatty():
-        raise InputError(otherwise)
-    return ["-"]
-
-
-def total_cost(costs: list[dict[str, int]]) -> dict[str, int]:
-    """What all models take together; the items are the same."""
-    total = dict(costs[0])
-    for cost in costs[1:]:
-        total |= {name: total.get(name, 0) + count for name, count in cost.items() if name != "items"}
-    return total
 
 
 def place(value: str) -> str:
@@ -210,49 +154,3 @@ def local_file(value: str) -> Path:
     if is_address(path):
         raise typer.BadParameter(f"{shown(path)} is an address, and this is a file or folder here: name a path")
     return Path(path)
-
-
-def local_runs(value: str) -> Path:
-    """A folder of this machine, for what looks into it again and again."""
-    from howsure.storage import is_address, shown
-
-    path = place(value)
-    if is_address(path):
-        raise typer.BadParameter(
-            f"{shown(path)} is an address, and only runs on this machine can be viewed: copy them here first (aws s3 "
-            f"sync, gsutil rsync), or write a page with `howsure report {shown(path)}`"
-        )
-    return Path(path)
-
-
-def run_folder(out: str | None, study: str, quiet: bool) -> str:
-    """The folder that the user named, or a new one, with a word about how to go on in it."""
-    if out is not None:
-        return out
-    folder = str(new_run_folder(study))
-    if not quiet:
-        say(f"writing {folder}; if it is stopped, the same command with --out {folder} goes on")
-    return folder
-
-
-def new_run_folder(study: str) -> Path:
-    """Where a run goes when the user named no folder: one of its own, though two may begin in the same second, and a
-    time of day comes again when clocks are set back."""
-    from howsure.runs.files import storage_errors
-
-    name = f"{study}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
-    for number in itertools.count(1):
-        folder = Path("runs") / (name if number == 1 else f"{name}-{number}")
-        with storage_errors(folder), contextlib.suppress(FileExistsError):
-            folder.mkdir(parents=True)
-            break
-    _made.append(folder)
-    return folder
-
-
-def _drop_empty_folders() -> None:
-    """Those that were made for a run that was refused before it began."""
-    for folder in _made:
-        with contextlib.suppress(OSError):  # one that holds something stays
-            folder.rmdir()
-    _made.clear()
