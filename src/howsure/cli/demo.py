@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from howsure.cli import common
 from howsure.cli.commands import View, command
-from howsure.cli.show import MODEL_HELP
+from howsure.models.options import MODEL
 from howsure.options import Opt, Options
 
 _ORDER = ("trust", "trajectories", "perplexity", "grounding", "mcq")
@@ -20,7 +20,7 @@ _TOKENS = ("tokens", "tokens_at_most", "tokens_run", "new_tokens_at_most")
 @dataclass(frozen=True)
 class DemoOptions(Options):
     out: Annotated[Path | None, Opt("Where the run folders go. Default: runs/demo-<time>.", path="local")] = None
-    model: Annotated[str, Opt(MODEL_HELP, flags=("--model", "-m"))] = "smollm2"
+    model: Annotated[str, MODEL] = "smollm2"
 
 
 @command(DemoOptions)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from howsure.cli import common
 from howsure.cli.commands import View, command
 from howsure.errors import InputError
-from howsure.models.options import ModelOptions
+from howsure.models.options import MODEL, ModelOptions
 from howsure.options import Opt
 from howsure.storage import checked, is_address, read_bytes, shown
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from howsure.models.contract import Model
     from howsure.studies.reading import Reading
 
-MODEL_HELP = "Model name; `howsure models` lists the kinds."
 LARGEST_FILE_BYTES = 4 << 20
 _LIKE_A_PATH = re.compile(r"\S*(/\S*|\w\.\w{1,5})")
 """One word with a slash, or one that ends like `notes.txt`."""
@@ -28,7 +27,7 @@ _LIKE_A_PATH = re.compile(r"\S*(/\S*|\w\.\w{1,5})")
 @dataclass(frozen=True)
 class ShowOptions(ModelOptions):
     text: Annotated[str | None, Opt("A text, the path of a file, or - for standard input.", argument=True)] = None
-    model: Annotated[str, Opt(MODEL_HELP, flags=("--model", "-m"))] = "smollm2"
+    model: Annotated[str, MODEL] = "smollm2"
 
 
 @command(ShowOptions)
@@ -54,7 +53,7 @@ class AskOptions(ModelOptions):
     question: Annotated[str | None, Opt("A question, the path of a file, or - for standard input.", argument=True)] = (
         None
     )
-    model: Annotated[str, Opt(MODEL_HELP, flags=("--model", "-m"))] = "smollm2"
+    model: Annotated[str, MODEL] = "smollm2"
     _: KW_ONLY
     max_tokens: Annotated[int, Opt("Longest answer, in tokens.", least=1)] = 128
     temperature: Annotated[float, Opt("0 takes the likeliest token each time.", least=0)] = 0.0

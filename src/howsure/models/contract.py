@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
 from howsure.models.images import Picture, inspect_picture
+from howsure.models.options import MODEL as MODEL
 from howsure.models.options import ModelOptions as ModelOptions
 
 

@@ -8,6 +8,9 @@ from typing import Annotated
 
 from howsure.options import Opt, Options
 
+MODEL = Opt("Model name; `howsure models` lists the kinds.", flags=("--model", "-m"), identity="no")
+"""Of an option that names a model."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(Options):

@@ -84,6 +84,19 @@ class RetryOptions(RunOptions):
     retry_failed: Annotated[bool, Opt("Do the failed samples of this run folder again.", identity="no")] = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(RetryOptions):
+    """Of studies that compare two models."""
+
+    model_b: Annotated[
+        str | Model | None,
+        Opt(
+            "A second model: both run, one after the other, into folders a and b of the run folder, and are compared.",
+            identity="no",
+        ),
+    ] = None
+
+
 # -- what goes through the loop -------------------------------------------------------------------------------------
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated
 
 from howsure.errors import InputError, MissingCapability
-from howsure.models.contract import Capability, Message, Model, ModelOptions, ScoreItem
+from howsure.models.contract import MODEL, Capability, Message, Model, ModelOptions, ScoreItem
 from howsure.models.images import Picture
 from howsure.options import Opt
 from howsure.runs import Engine, Run, RunWriter, Sample
-from howsure.runs.run import Batch, Opened, Plan, RetryOptions
+from howsure.runs.run import Batch, Opened, PairOptions, Plan
 from howsure.studies.grounding.ask import Asking, about, ask
 from howsure.studies.grounding.comparison import GroundingComparison, compare
 from howsure.studies.grounding.exports import UserFiles
@@ -38,20 +38,11 @@ def _no_instruction(prompt: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class GroundingOptions(ReadingOptions, RetryOptions, ModelOptions):
+class GroundingOptions(ReadingOptions, PairOptions, ModelOptions):
     """Which screens are shown to whom, how they are asked about, and when a click is near enough."""
 
-    model: Annotated[
-        str | Model, Opt("Model name; `howsure models` lists the kinds.", flags=("--model", "-m"), identity="no")
-    ] = "ocr"
+    model: Annotated[str | Model, MODEL] = "ocr"
     _: KW_ONLY
-    model_b: Annotated[
-        str | Model | None,
-        Opt(
-            "A second model: both run, one after the other, into folders a and b of the run folder, and are compared.",
-            identity="no",
-        ),
-    ] = None
     delta: Annotated[
         float, Opt("A click this near counts as accurate, in thousandths of width and height.", least=0, identity="no")
     ] = 140.0

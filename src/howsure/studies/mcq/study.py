@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from howsure.errors import MissingCapability
 from howsure.evidence import Outcome, TokenLogprobs
 from howsure.measures import choice_scores, normalised_choices
-from howsure.models.contract import Capability, Failure, Message, Model, ModelOptions, ScoreItem
+from howsure.models.contract import MODEL, Capability, Failure, Message, Model, ModelOptions, ScoreItem
 from howsure.options import Opt
 from howsure.runs import Engine, Sample
-from howsure.runs.run import Batch, PathLike, Plan, RetryOptions
+from howsure.runs.run import Batch, PairOptions, PathLike, Plan
 from howsure.storage import absolute
 from howsure.storage.writing import check_writable
 from howsure.studies.mcq.comparison import McqComparison, compare, comparison_document, deliver
@@ -33,7 +33,7 @@ def _no_question(prompt: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class McqOptions(RetryOptions, ModelOptions):
+class McqOptions(PairOptions, ModelOptions):
     """How questions are put, and to whom."""
 
     data: Annotated[
@@ -45,17 +45,8 @@ class McqOptions(RetryOptions, ModelOptions):
             identity="no",
         ),
     ]
-    model: Annotated[
-        str | Model, Opt("Model name; `howsure models` lists the kinds.", flags=("--model", "-m"), identity="no")
-    ] = "smollm2"
+    model: Annotated[str | Model, MODEL] = "smollm2"
     _: KW_ONLY
-    model_b: Annotated[
-        str | Model | None,
-        Opt(
-            "A second model: both run, one after the other, into folders a and b of the run folder, and are compared.",
-            identity="no",
-        ),
-    ] = None
     output_json: Annotated[
         PathLike | None,
         Opt("Write all figures and one result per question into this file.", path="local", identity="no"),

@@ -12,10 +12,10 @@ from typing import Annotated, Any, NamedTuple
 from howsure.errors import EvidenceError, InputError, UnusableText
 from howsure.measures import nats_to_bits
 from howsure.measures.logprobs import check_logprobs
-from howsure.models.contract import Capability, Failure, Model, ModelOptions, Passage, Rolling, Stretch
+from howsure.models.contract import MODEL, Capability, Failure, Model, ModelOptions, Passage, Rolling, Stretch
 from howsure.options import Opt
 from howsure.runs import Engine, NoProgress, Run, RunWriter, Sample
-from howsure.runs.run import Batch, PathLike, Plan, Ready, RetryOptions
+from howsure.runs.run import Batch, PairOptions, PathLike, Plan, Ready
 from howsure.studies.perplexity.judge import (
     DocumentSums,
     PerplexityComparison,
@@ -44,7 +44,7 @@ TOKENS_AT_ONCE = 32_768
 
 
 @dataclass(frozen=True)
-class PerplexityOptions(RetryOptions, ModelOptions):
+class PerplexityOptions(PairOptions, ModelOptions):
     """Which texts, and how they are read by whom."""
 
     texts: Annotated[
@@ -56,18 +56,8 @@ class PerplexityOptions(RetryOptions, ModelOptions):
             identity="no",
         ),
     ] = None
-    model: Annotated[
-        str | Model, Opt("Model name; `howsure models` lists the kinds.", flags=("--model", "-m"), identity="no")
-    ] = "smollm2"
+    model: Annotated[str | Model, MODEL] = "smollm2"
     _: KW_ONLY
-    model_b: Annotated[
-        str | Model | None,
-        Opt(
-            "A second model: both read, one after the other, into folders a and b of the run folder, and are compared "
-            "per byte.",
-            identity="no",
-        ),
-    ] = None
     window: Annotated[
         int | None,
         Opt("Tokens that a neural model sees at once. Default: the model's context.", identity="always"),
