@@ -26,7 +26,7 @@ PRELOADED = (
     "howsure.studies.grounding.study",
     "howsure.studies.mcq",
     "howsure.studies.perplexity.study",
-    "howsure.studies.trust.work",
+    "howsure.studies.trust",
     "minigrid",
     "networkx",
     "relplot",

@@ -47,7 +47,7 @@ def action(data: bytes) -> None:
         return None if found is None else found.label
 
     for answer in (Answer(text), Answer(text, evidence)):
-        to_json(read_action(answer, ALLOWED, label).to_dict())
+        to_json(read_action(answer, ALLOWED, label))
 
 
 def openai_logprobs(data: bytes) -> None:

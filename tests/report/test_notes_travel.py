@@ -19,9 +19,10 @@ from howsure.report.tables import print_demo, print_runs
 from howsure.report.text import figure
 from howsure.report.trajectories import breakdown_lines
 from howsure.report.viewer.listing import Listing
-from howsure.runs import Run, Sample
+from howsure.runs import Run
 from howsure.studies.trajectories.scores import score_name
-from howsure.studies.trust.replay import _plot
+from howsure.studies.trust.artefacts import _plot
+from howsure.studies.trust.record import ConditionRecord, Conditions, TrustRecord
 from studies.on_paper import OnPaper, write
 
 NOTE = "no interval: 3 questions, and it takes at least 5"
@@ -96,9 +97,9 @@ def test_the_replay_shows_no_t_of_a_loss(monkeypatch: pytest.MonkeyPatch) -> Non
     written: list[str] = []
     monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda self, place, text, **how: written.append(text))
     for bits, told in (((2.0, 1.5, 1.0), "T 0.500"), ((1.0, 1.1, 1.3), "T —")):
-        conditions = {name: {"entropy_bits": value} for name, value in zip(("X", "X|S", "X|L,S"), bits, strict=True)}
-        result = {"conditions": conditions, "trust": 0.5, "knowledge_count": 1, "instruction": "go"}
-        _plot([Sample("s", 0, result | {"episode": 1, "step": 1, "action": "up"})], 3.0, 400)
+        conditions = Conditions(*(ConditionRecord(entropy_bits=value) for value in bits))
+        known: dict[str, Any] = {"trust": 0.5, "knowledge_count": 1, "instruction": "go", "action": "up"}
+        _plot([TrustRecord(episode=1, step=1, conditions=conditions, **known)], 3.0, 400)
         assert any(told in text for text in written), told
         written.clear()
 

@@ -110,7 +110,7 @@ def test_sections_of_a_run_fit_the_narrowest_screen(clear: dict[str, Any]) -> No
         console.print(section)
     assert "H(X|L,S), given" in stream.getvalue()
     assert len(trust_sections(clear)) == 4
-    assert len(trust_sections(clear | {"sureness": None, "episode_count": 1})) == 2
+    assert len(trust_sections({**clear, "sureness": None, "episode_count": 1})) == 2
 
 
 def test_nothing_complete_is_printed_as_nothing(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_steps_that_lost_are_left_out_of_the_shares(tmp_path: Path) -> None:
 
 def test_actions_all_on_the_path_cannot_be_ranked(clear: dict[str, Any]) -> None:
     found = clear["sureness"]
-    alike = found | {"selective": found["selective"] | {"auroc": None}, "calibration": None}
+    alike = {**found, "selective": {**found["selective"], "auroc": None}, "calibration": None}
     rows = sureness_in_words(alike)
     assert rows["AUROC (on vs off the path)"] == "— (all actions are on the path, or all off it)"
     assert "confidence" not in rows

@@ -309,13 +309,13 @@ def test_trust_taken_up_on_ray_replays_what_was_played(engine: RayEngine, model:
 
 def test_coherent_trust_is_the_same_to_the_byte(engine: RayEngine, model: str, tmp_path: Path) -> None:
     engine.workers = 1
-    from howsure.studies.trust import coherent
+    from howsure.studies.trust.coherent import coherent
 
     (tmp_path / "l.txt").write_text("go to the goal\nstay where you are\n")
     (tmp_path / "s.txt").write_text("the door is open\n\nthe floor is wet\n")
     asked: dict[str, Any] = {"instructions": tmp_path / "l.txt", "groundings": tmp_path / "s.txt", "states": 3}
     for name, used in (("here", None), ("there", engine)):
-        coherent.coherent("home", model, out=tmp_path / name, engine=used, **asked)
+        coherent("home", model, out=tmp_path / name, engine=used, **asked)
     same_files(tmp_path / "here", tmp_path / "there")
 
 

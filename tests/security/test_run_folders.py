@@ -32,7 +32,7 @@ from howsure.runs.reading import (
     MOST_SUMMARY_BYTES,
     is_too_heavy,
 )
-from howsure.studies.trust.keeping import gained_after
+from howsure.studies.trust.artefacts import grounding_after
 from report.viewer.asking import Browser
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no pipes here")
@@ -172,7 +172,7 @@ def test_what_an_episode_left_behind_is_not_read_from_elsewhere(tmp_path: Path) 
     (tmp_path / "run" / "grounding").mkdir(parents=True)
     (tmp_path / "run" / "grounding" / "episode-1.txt").symlink_to(tmp_path / "secret")
     with pytest.raises(InputError, match="leads out of"):
-        gained_after(tmp_path / "run", 1)
+        grounding_after(tmp_path / "run", 1)
 
 
 @pytest.mark.parametrize("name", ["pictures", "user_1", "samples.jsonl", "steps.csv"])

@@ -16,8 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -111,12 +109,14 @@ def test_frames_of_a_film_are_not_counted_to_send_the_first(tmp_path: Path, monk
 @pytest.mark.usefixtures("hasty")
 def test_frames_of_a_run_are_looked_at_before_they_are_drawn(tmp_path: Path) -> None:
     """A run folder may be a stranger's."""
-    from howsure.studies.trust.replay import Frame, write_replay
+    from howsure.studies.trust.artefacts import Frame, write_replay
+    from howsure.studies.trust.record import ConditionRecord, Conditions, TrustRecord
 
     (tmp_path / "0.png").write_bytes(SLOW["comments.ppm"]())
-    sample: Any = SimpleNamespace(result={"conditions": {c.value: {"entropy_bits": 1.0} for c in CONDITIONS}})
+    answers = Conditions(*(ConditionRecord(entropy_bits=1.0) for _ in CONDITIONS))
+    record = TrustRecord(episode=1, step=1, conditions=answers)
     with pytest.raises(InputError, match="0.png cannot be decoded: it takes too long"):
-        write_replay(tmp_path / "replay.gif", [Frame(sample, tmp_path / "0.png")])
+        write_replay(tmp_path / "replay.gif", [Frame(record, tmp_path / "0.png")])
 
 
 # -- Ctrl-C, and whose process it is ------------------------------------------------------------------------------

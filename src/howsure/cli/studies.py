@@ -80,6 +80,8 @@ SHOWN = {
     "perplexity": Shown("howsure.report.perplexity:print_result"),
     "grounding": Shown("howsure.report.grounding:print_result", FlipsView),
     "trajectories": Shown("howsure.report.trajectories:print_result", TurnsView),
+    "trust": Shown("howsure.report.trust:print_result", StepsView, "howsure.cli.trust:hooks"),
+    "trust coherent": Shown("howsure.report.trust:print_coherent_result"),
 }
 PLAIN = Shown("howsure.report.tables:print_result")
 

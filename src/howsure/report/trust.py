@@ -13,22 +13,23 @@ from rich.text import Text
 from howsure.report.tables import cut_to_fit, plain_table, print_summary
 from howsure.report.text import counted, printable, quoted, shortened
 from howsure.report.trust_log import coherent_table, trust_in_words, trust_sections
-from howsure.runs import Run, Sample
+from howsure.runs import Sample
 from howsure.studies.trust.ratio import why_no_share
 
 SHOWN_TOKENS = 4
 SHOWN_CHARACTERS = 300
 
 
-def print_trust_run(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
+def print_result(console: Console, result: Any, view: Any) -> None:
+    summary = result.summary
     sections: list[RenderableType] = [*trust_sections(summary, width=console.width), _played(summary)]
     if any(one["entropy_missing"] or one["action_missing"] for one in summary["answers"].values()):
         sections.append(_answers(summary["answers"]))
-    print_summary(console, summary, samples, run, sections)
+    print_summary(console, summary, result.samples, result.run, sections)
 
 
-def print_coherent_run(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
-    print_summary(console, summary, samples, run, [coherent_table(summary)])
+def print_coherent_result(console: Console, result: Any, view: Any) -> None:
+    print_summary(console, result.summary, result.samples, result.run, [coherent_table(result.summary)])
 
 
 def _played(summary: dict[str, Any]) -> Table:
@@ -41,9 +42,9 @@ def _played(summary: dict[str, Any]) -> Table:
         "actions", f"{taken or 'none'}; {actions['without_effect']} without effect, {actions['none']} not read"
     )
     table.add_row("task done", f"{reached['count']} of {counted(reached['of'], 'episode')}")
-    if "trust_of_actions" in summary:
-        told = trust_in_words(summary["trust_of_actions"])
-        table.add_row("T by actions", f"{told} (alternatives mapped onto the allowed actions)")
+    by_actions = summary.get("trust_of_actions")
+    if by_actions is not None:
+        table.add_row("T by actions", f"{trust_in_words(by_actions)} (alternatives mapped onto the allowed actions)")
     return table
 
 
@@ -61,10 +62,11 @@ def print_step(console: Console, sample: Sample) -> None:
     """One step with its three answers, entropies and trust."""
     result = sample.result
     lines = [f"[Step {result['step']} of episode {result['episode']}] at ({result['agent_x']}, {result['agent_y']})"]
-    for name, found in result["conditions"].items():
+    conditions = {name: result["conditions"][name] for name in ("X", "X|S", "X|L,S")}
+    for name, found in conditions.items():
         lines += [*_answer(f"[H({name})]", found, sample.evidence.get("answers", {}).get(name, {})), ""]
     lines.append("[Entropy Comparison Results]")
-    for name, found in result["conditions"].items():
+    for name, found in conditions.items():
         lines.append(f"{f'H({name}):':<16}{_bits(found['entropy_bits'])}")
     lines.append(f"{'Trust T:':<16}{_trust(result)}")
     effect = result["effect"] or "no action could be read, so none was taken"

@@ -42,7 +42,7 @@ DIFFERENCES = {"ΔH_S = H(X) − H(X|S)": "delta_h_s_bits", "ΔH_L,S = H(X) − 
 DIFFERENCES_SHORT = {"delta_h_s_bits": "ΔH_S", "delta_h_ls_bits": "ΔH_L,S"}
 
 
-def print_analysis(console: Console, summary: dict[str, Any]) -> None:
+def print_analysis(console: Console, summary: Any) -> None:
     """The whole analysis of logs: all sections, what could not be read, and what a reader must know."""
     for section in trust_sections(summary, width=console.width):
         console.print(section)
@@ -101,7 +101,7 @@ def entropy_table(summary: dict[str, Any]) -> Table:
     table = plain_table("entropy of the action", f"{head} ({level:.0%} interval)" if level else head)
     keep_whole(table, 0)
     for name, entry in summary["mean_entropy_bits"].items():
-        table.add_row(f"{NAMES[name]}, given {GIVEN[name]}", value_with_interval(entry | {"unit": "bits"}))
+        table.add_row(f"{NAMES[name]}, given {GIVEN[name]}", value_with_interval({**entry, "unit": "bits"}))
     for words, name in DIFFERENCES.items():
         entry = trust[name]
         table.add_row(words, signed_bits(entry["value"], entry))
@@ -164,7 +164,7 @@ def share_in_words(entry: dict[str, Any]) -> str:
     """`19 of 60, 31.7 % (23.3 to 38.3)`."""
     if entry["value"] is None:
         return "—"
-    return f"{entry['count']:,} of {entry['of']:,}, {value_with_interval(entry | {'unit': 'share'})}"
+    return f"{entry['count']:,} of {entry['of']:,}, {value_with_interval({**entry, 'unit': 'share'})}"
 
 
 def _median(steps: dict[str, Any]) -> str:

@@ -13,28 +13,28 @@ from howsure.report.pages.material import Embedded, Material
 from howsure.report.pages.parts import section
 from howsure.report.pages.report import report_of
 from howsure.runs import Identity, RunWriter, Sample
-from howsure.studies.trust.coherent import Asking, judge
+from howsure.studies.trust.coherent import Sets, judge
+from howsure.studies.trust.record import CoherentRecord
 
 EVIL = "<script>alert(1)</script>"
 
 
 def state(index: int, known: float | None, **more: Any) -> Sample:
     """H(X) is 2 bits, H(X|S) as given, H(X|L,S) is 1 bit."""
-    result: dict[str, Any] = {"agent_x": index, "agent_y": 3, "actions": ["up", EVIL]}
+    where: dict[str, Any] = {"agent_x": index, "agent_y": 3, "actions": ["up", EVIL]}
     if known is None:
-        return Sample(
-            f"state-{index}", index, result, {}, reason="too_long", detail="1 of 4 pairs gave no distribution"
-        )
-    result |= {
+        detail = "1 of 4 pairs gave no distribution"
+        return Sample(f"state-{index}", index, CoherentRecord(**where), {}, reason="too_long", detail=detail)
+    figures = {
         "p": [[[0.25, 0.75, 0.0], [0.5, 0.5, 0.0]], [[1.0, 0.0, 0.0], [0.125, 0.75, 0.125]]],
-        "entropy_H_X": 2.0,
-        "entropy_H_X_given_S": known,
-        "entropy_H_X_given_LS": 1.0,
-        "information_S_bits": 2.0 - known,
-        "information_LS_bits": 1.0,
-        "trust_T": 2.0 - known,
+        "entropy_h_x": 2.0,
+        "entropy_h_x_given_s": known,
+        "entropy_h_x_given_ls": 1.0,
+        "information_s_bits": 2.0 - known,
+        "information_ls_bits": 1.0,
+        "trust_t": 2.0 - known,
     }
-    return Sample(f"state-{index}", index, result | more, {})
+    return Sample(f"state-{index}", index, CoherentRecord(**where, **(figures | more)), {})
 
 
 def material(folder: Path, *samples: Sample, finished: bool = True) -> Material:
@@ -42,7 +42,7 @@ def material(folder: Path, *samples: Sample, finished: bool = True) -> Material:
     with RunWriter(folder, identity, len(samples)) as writer:
         writer.append(samples)
         if finished:
-            writer.finish(judge(samples, Asking(["a", "b"], [["c"], ["d"]], len(samples)), seed=0))
+            writer.finish(judge(samples, Sets(["a", "b"], [["c"], ["d"]]), asked_states=len(samples), seed=0))
     return Material(folder, Embedded(folder, 1_000_000))
 
 
@@ -80,7 +80,7 @@ def test_a_state_shows_the_table_that_its_figures_come_from(tmp_path: Path) -> N
     assert "H(X) — H(X|S) —" in page
 
 
-@pytest.mark.parametrize("samples", [(), (state(0, None),), (state(0, 2.0, trust_T=None),)])
+@pytest.mark.parametrize("samples", [(), (state(0, None),), (state(0, 2.0, trust_t=None),)])
 @pytest.mark.parametrize("finished", [True, False])
 def test_whatever_there_is_can_be_shown(tmp_path: Path, samples: tuple[Sample, ...], finished: bool) -> None:
     material(tmp_path / "run", *samples, finished=finished)

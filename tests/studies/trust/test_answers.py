@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models.contract import Answer
-from howsure.studies.trust.answers import ActionReading, action_schema, read_action
-from howsure.studies.trust.spellings import could_become, usual_spellings
+from howsure.studies.trust.answers import ActionReading, action_schema, could_become, read_action, usual_spellings
 
 FOUR = ("up", "down", "left", "right")
 EIGHT = (*FOUR, "pick up", "drop", "toggle", "done")
@@ -78,15 +77,16 @@ def entropy(*p: float) -> float:
 
 def read(given: Answer, allowed: Sequence[str] = FOUR, **options) -> ActionReading:
     found = read_action(given, allowed, parse, **options)
-    plain = found.to_dict()
-    assert json.loads(json.dumps(plain, allow_nan=False)) == json.loads(msgspec.json.encode(plain))
+    plain = msgspec.to_builtins(found)
+    assert json.loads(json.dumps(plain, allow_nan=False)) == json.loads(msgspec.json.encode(found))
+    assert msgspec.convert(plain, ActionReading) == found
     return found
 
 
 def masses(found: ActionReading) -> dict[str, float]:
     spread = found.distribution
-    assert spread.probabilities.sum() + spread.other == pytest.approx(1, abs=1e-12)
-    return {**dict(zip(spread.labels, spread.probabilities.tolist(), strict=True)), "other": spread.other}
+    assert sum(spread.probabilities) + spread.other == pytest.approx(1, abs=1e-12)
+    return {**dict(zip(spread.labels, spread.probabilities, strict=True)), "other": spread.other}
 
 
 UP = [("up", 0.5), ("down", 0.2), ("left", 0.1), ("move", 0.06), ("jump", 0.04)]

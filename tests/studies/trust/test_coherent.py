@@ -8,13 +8,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from howsure.errors import InputError, RunMismatch
 from howsure.measures import coherent_null, coherent_trust, nats_to_bits
 from howsure.runs import Sample
-from howsure.studies.trust.coherent import Asking, coherent, judge
+from howsure.studies.trust.coherent import CoherentSummary, Sets, coherent, judge
+from howsure.studies.trust.record import CoherentRecord
 from scripted import Scorer, Writer, action_json, verbalized_json
 
 pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
@@ -136,24 +138,24 @@ def test_a_pair_without_a_distribution_is_missing(tmp_path: Path, sets: dict[str
 # -- the summary of states, on tables written here --------------------------------------------------------------------
 
 
-def judged(tables: list[Any], seed: int = 0) -> dict[str, Any]:
+def judged(tables: list[Any], seed: int = 0) -> CoherentSummary:
     """The summary of states with these p[l, s, x], and of one that has no answer for some pair."""
     told, known = np.array(tables[0]).shape[:2]
     samples = []
     for i, table in enumerate(tables):
         one = coherent_trust(table)
-        result = {
-            "p": np.array(table).tolist(),
-            "entropy_H_X": nats_to_bits(one.h_x_nats),
-            "entropy_H_X_given_S": nats_to_bits(one.h_x_given_s_nats),
-            "entropy_H_X_given_LS": nats_to_bits(one.h_x_given_ls_nats),
-            "information_S_bits": nats_to_bits(one.information_s_nats),
-            "information_LS_bits": nats_to_bits(one.information_sl_nats),
-        }
-        samples.append(Sample(f"state-{i}", i, result, {}))
-    samples.append(Sample("state-x", len(tables), {}, {}, reason="too_long"))
-    asking = Asking([f"l{i}" for i in range(told)], [[f"s{i}"] for i in range(known)], len(samples))
-    return judge(samples, asking, seed=seed)
+        record = CoherentRecord(
+            p=np.array(table).tolist(),
+            entropy_h_x=nats_to_bits(one.h_x_nats),
+            entropy_h_x_given_s=nats_to_bits(one.h_x_given_s_nats),
+            entropy_h_x_given_ls=nats_to_bits(one.h_x_given_ls_nats),
+            information_s_bits=nats_to_bits(one.information_s_nats),
+            information_ls_bits=nats_to_bits(one.information_sl_nats),
+        )
+        samples.append(Sample(f"state-{i}", i, record, {}))
+    samples.append(Sample("state-x", len(tables), CoherentRecord(), {}, reason="too_long"))
+    sets = Sets([f"l{i}" for i in range(told)], [[f"s{i}"] for i in range(known)])
+    return judge(samples, sets, asked_states=len(samples), seed=seed)
 
 
 def noise(states: int, told: int, known: int, seed: int) -> list[Any]:
@@ -177,8 +179,9 @@ def test_wording_noise_is_told_from_grounding() -> None:
     note = found["headline"][0]["note"]
     assert note.startswith("of these 3 states; wording alone gives 0.5")
     assert "not above" not in note
-    assert found["states"] == {"count": 3, "of": 4}
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert (found["states"].count, found["states"].of) == (3, 4)
+    plain = msgspec.to_builtins(found)
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 
 
 def test_trust_over_states_is_the_ratio_of_their_summed_informations() -> None:
@@ -189,7 +192,7 @@ def test_trust_over_states_is_the_ratio_of_their_summed_informations() -> None:
     assert found["trust"]["value"] == pytest.approx(ratio, rel=1e-12)
     null = coherent_null([first, second], seed=0)
     assert null is not None
-    assert found["trust"]["null"] == dataclasses.asdict(null)
+    assert msgspec.to_builtins(found["trust"]["null"]) == dataclasses.asdict(null)
 
 
 def test_an_information_too_small_to_have_shares() -> None:

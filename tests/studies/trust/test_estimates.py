@@ -23,10 +23,9 @@ from howsure.measures import (
     trust_of_each,
     trust_over_steps,
 )
-from howsure.studies.trust.estimates import SHOWN_EPISODES, summarise, trust_summary
+from howsure.studies.trust.estimates import SHOWN_EPISODES, StepSummary, confidence, summarise, sureness
 from howsure.studies.trust.ratio import estimate
 from howsure.studies.trust.steps import NOT_GIVEN, Step, Steps
-from howsure.studies.trust.sureness import confidence, sureness
 
 
 def step(episode: str, *bits: float | None, **more: Any) -> Step:
@@ -130,14 +129,14 @@ def test_the_ordering_is_of_steps_whose_prompts_differ() -> None:
     ]
     found = summarise(rows, seed=0)["ordering"]
     counted = {
-        name: (one["count"], one["of"], one["same_prompt"]) for name, one in found.items() if name != "tolerance_bits"
+        name: (found[name].count, found[name].of, found[name].same_prompt) for name in found if name != "tolerance_bits"
     }
     assert counted == {
         "both": (1, 2, 2),
         "h_x_at_least_h_x_given_s": (3, 3, 1),
         "h_x_given_s_at_least_h_x_given_ls": (2, 3, 1),
     }
-    notes = trust_summary(rows, seed=0)["notes"]
+    notes = summarise(rows, seed=0)["notes"]
     assert "2 steps asked two conditions with the same prompt, and are left out of the ordering" in notes
 
 
@@ -154,13 +153,13 @@ def test_the_same_prompt_has_neither_an_order_nor_a_trust(
     flags: dict[str, bool], bits: tuple[float, ...], why: str
 ) -> None:
     rows = [step(f"e{i % 8}", *(b + 0.01 * (i % 5) for b in bits), **flags) for i in range(16)]
-    found = trust_summary(rows, seed=0)
+    found = summarise(rows, seed=0)
     order = found["headline"][-1]
     assert (order["name"], order["value"], order["note"]) == ("ordering holds", None, why)
     assert found["trust"]["value"] is None
     assert why in found["trust"]["reason"]
     assert why in found["headline"][0]["note"]
-    json.dumps(found, allow_nan=False)
+    json.dumps(msgspec.to_builtins(found), allow_nan=False)
 
 
 # -- T -------------------------------------------------------------------------------------------------------------
@@ -190,7 +189,7 @@ def test_whole_episodes_are_the_units_of_every_interval() -> None:
 
 
 def test_the_headline_has_fiellers_interval() -> None:
-    found = trust_summary(random_steps(), seed=0)
+    found = summarise(random_steps(), seed=0)
     figure = found["headline"][0]
     assert (figure["name"], figure["value"]) == ("trust T", found["trust"]["value"])
     assert (figure["low"], figure["high"]) == (found["trust"]["low"], found["trust"]["high"])
@@ -208,14 +207,14 @@ def test_the_headline_has_fiellers_interval() -> None:
     ],
 )
 def test_a_trust_beyond_a_share_says_what_it_is(known: float, note: str | None) -> None:
-    figure = trust_summary(told(8, 2.0, known, 1.0), seed=0)["headline"][0]
+    figure = summarise(told(8, 2.0, known, 1.0), seed=0)["headline"][0]
     assert figure["value"] == pytest.approx(2.0 - known, abs=0.05)
     assert figure["note"] == note
 
 
 @pytest.mark.parametrize("episodes", [1, 2, 3, 4])
 def test_fewer_than_five_episodes_identify_nothing_and_have_no_interval(episodes: int) -> None:
-    found = trust_summary(random_steps(episodes=episodes, n=400), seed=0)
+    found = summarise(random_steps(episodes=episodes, n=400), seed=0)
     noun = "1 episode" if episodes == 1 else f"{episodes} episodes"
     assert found["trust"]["reason"] == f"{noun}, and T takes at least 5"
     assert found["trust"]["value"] is None
@@ -253,21 +252,21 @@ def test_a_true_denominator_of_zero_is_hardly_ever_called_identified(episodes: i
 def test_a_denominator_too_small_to_matter_identifies_nothing() -> None:
     """1e-7 bits, at every step: clear, and no gain to have shares of."""
     rows = [step(f"e{i}", 1.0, 0.9 + 0.001 * i, 1.0 - 1e-7) for i in range(12)]
-    found = trust_summary(rows, seed=0)
+    found = summarise(rows, seed=0)
     assert found["trust"]["why"] == "below_floor"
     assert found["trust"]["reason"] == (
         "ΔH_L,S of 1e-07 bits is below the floor of 0.01 bits: too small to have shares"
     )
     assert found["headline"][0]["value"] is None
     assert found["headline"][2]["value"] == pytest.approx(1e-7, rel=1e-6)
-    above = trust_summary([step(f"e{i}", 1.0, 0.999 - 1e-5 * i, 0.989) for i in range(12)], seed=0)
+    above = summarise([step(f"e{i}", 1.0, 0.999 - 1e-5 * i, 0.989) for i in range(12)], seed=0)
     assert above["trust"]["identified"], "0.011 bits have shares"
     assert above["trust"]["floor_bits"] == 0.01
 
 
 def test_a_loss_of_both_is_not_a_gain() -> None:
     """−0.1 of −0.3: the model became less sure, and nothing is a third of that."""
-    found = trust_summary(told(8, 1.5, 1.6, 1.8), seed=0)
+    found = summarise(told(8, 1.5, 1.6, 1.8), seed=0)
     trust_found = found["trust"]
     assert (trust_found["value"], trust_found["low"], trust_found["why"]) == (None, None, "below_zero")
     low, high = trust_found["delta_h_ls_bits"]["low"], trust_found["delta_h_ls_bits"]["high"]
@@ -285,7 +284,7 @@ def test_a_loss_of_both_is_not_a_gain() -> None:
 def test_not_clearly_above_zero_has_no_value_and_says_between_what() -> None:
     rng = np.random.default_rng(2)
     rows = [step(f"e{i % 10}", 2.0, 1.5 - e, 2.0 - d) for i, (e, d) in enumerate(rng.normal(0, 0.3, (50, 2)).tolist())]
-    found = trust_summary(rows, seed=0)["trust"]
+    found = summarise(rows, seed=0)["trust"]
     low, high = found["delta_h_ls_bits"]["low"], found["delta_h_ls_bits"]["high"]
     assert low < 0 < high
     assert (found["value"], found["identified"], found["why"]) == (None, False, "not_above_zero")
@@ -304,16 +303,16 @@ def test_not_clearly_above_zero_has_no_value_and_says_between_what() -> None:
     ],
 )
 def test_too_little_to_tell(rows: list[Step], words: str) -> None:
-    found = trust_summary(rows, seed=0)
+    found = summarise(rows, seed=0)
     assert words in found["trust"]["reason"]
     assert found["trust"]["value"] is None
     assert words in found["headline"][0]["note"]
     assert found["coverage"]["items"] == len(rows)
-    json.dumps(found, allow_nan=False)
+    json.dumps(msgspec.to_builtins(found), allow_nan=False)
 
 
 def test_what_never_varies_has_no_interval_and_says_so() -> None:
-    found = trust_summary([step(f"e{i}", 2.0, 1.5, 1.0) for i in range(6)], seed=0)
+    found = summarise([step(f"e{i}", 2.0, 1.5, 1.0) for i in range(6)], seed=0)
     figures = {figure["name"]: figure for figure in found["headline"]}
     assert (figures["trust T"]["value"], found["trust"]["why"]) == (None, "alike")
     assert "the same in all of 6 episodes" in figures["trust T"]["note"]
@@ -334,7 +333,7 @@ def bounded(width: float, episodes: int = 8) -> list[Step]:
 
 
 def test_trust_carries_the_bounds_of_its_entropies() -> None:
-    found = trust_summary(bounded(0.1), seed=0)
+    found = summarise(bounded(0.1), seed=0)
     x, xs, xls = (entry["value"] for entry in found["mean_entropy_bits"].values())
     ends = [(x - xs - 0.1) / (x - xls), (x - xs + 0.1) / (x - xls), (x - xs) / (x - xls - 0.1)]
     ends += [(x + 0.1 - xs) / (x + 0.1 - xls - 0.1), (x - xs - 0.1) / (x - xls - 0.1), (x + 0.1 - xs) / (x + 0.1 - xls)]
@@ -346,11 +345,11 @@ def test_trust_carries_the_bounds_of_its_entropies() -> None:
 
 
 def test_unlisted_tokens_that_could_turn_trust_around_leave_none() -> None:
-    found = trust_summary(bounded(1.2), seed=0)["trust"]
+    found = summarise(bounded(1.2), seed=0)["trust"]
     assert (found["value"], found["bounds"], found["why"]) == (None, None, "unlisted_tokens")
     assert "could put ΔH_L,S anywhere from -0.2" in found["reason"]
     unknown = [msgspec.structs.replace(row, high_bits=(None, None, None)) for row in bounded(0.1)]
-    found = trust_summary(unknown, seed=0)["trust"]
+    found = summarise(unknown, seed=0)["trust"]
     assert (found["value"], found["why"]) == (None, "unlisted_tokens")
     assert "not known" in found["reason"]
 
@@ -359,11 +358,9 @@ def test_the_size_of_a_vocabulary_that_is_not_given_is_the_largest_there_is() ->
     """A probability of 0.01 on 2^20 tokens adds at most 0.2 bits; what is known counts before that."""
     unlisted = [msgspec.structs.replace(row, high_bits=(None,) * 3, unlisted=(0.01,) * 3) for row in bounded(0.1)]
     given = [msgspec.structs.replace(row, high_bits=tuple(b + 0.2 for b in row.bits)) for row in unlisted]  # type: ignore[operator]
-    assert trust_summary(unlisted, seed=0)["trust"]["bounds"] == pytest.approx(
-        trust_summary(given, seed=0)["trust"]["bounds"]
-    )
+    assert summarise(unlisted, seed=0)["trust"]["bounds"] == pytest.approx(summarise(given, seed=0)["trust"]["bounds"])
     exact = [msgspec.structs.replace(row, exact_bits=(row.bits[0] + 0.1, 1.8, 1.0)) for row in unlisted]  # type: ignore[operator]
-    found = trust_summary(exact, seed=0)["trust"]
+    found = summarise(exact, seed=0)["trust"]
     mean = float(np.mean([row.bits[0] for row in unlisted])) + 0.1  # type: ignore[arg-type]
     assert found["value"] == pytest.approx((mean - 1.8) / (mean - 1.0)), "known exactly, it is not that of the bucket"
     assert found["bounds"] == pytest.approx({"low": found["value"], "high": found["value"]})
@@ -371,27 +368,27 @@ def test_the_size_of_a_vocabulary_that_is_not_given_is_the_largest_there_is() ->
 
 def test_why_there_is_no_order_is_said_of_each_part() -> None:
     bare = [msgspec.structs.replace(row, grounded=False, instructed=False) for row in told(6, 2.0, 1.5, 1.0)]
-    order = trust_summary(bare, seed=0)["ordering"]
+    order = summarise(bare, seed=0)["ordering"]
     assert order["both"]["reason"] == order["h_x_at_least_h_x_given_s"]["reason"] == "X and X|S are the same prompt"
     assert order["h_x_given_s_at_least_h_x_given_ls"]["reason"] == "X|S and X|L,S are the same prompt"
     either = [
         msgspec.structs.replace(row, grounded=i % 2 == 0, instructed=i % 2 == 1)
         for i, row in enumerate(told(6, 2.0, 1.5, 1.0))
     ]
-    order = trust_summary(either, seed=0)["ordering"]
+    order = summarise(either, seed=0)["ordering"]
     assert order["both"]["reason"] == "no step has both grounding and an instruction"
     assert order["h_x_at_least_h_x_given_s"]["of"] == 6
 
 
 def test_an_order_that_unlisted_tokens_leave_open_is_not_counted() -> None:
     """H(X) in 2 to 2.6, H(X|S) in 1.5 to 2.1: open. Bounds of 0.1 leave nothing open, and exact entropies neither."""
-    order = trust_summary(bounded(0.6), seed=0)["ordering"]
+    order = summarise(bounded(0.6), seed=0)["ordering"]
     assert (order["both"]["of"], order["both"]["undecided"]) == (0, 16)
     assert order["both"]["reason"] == "the tokens that are not listed leave it open"
-    order = trust_summary(bounded(0.1), seed=0)["ordering"]
+    order = summarise(bounded(0.1), seed=0)["ordering"]
     assert (order["both"]["count"], order["both"]["of"], order["both"]["undecided"]) == (16, 16, 0)
     turned = [msgspec.structs.replace(row, high_bits=(2.6, 2.1, 3.9), low_bits=(2.0, 1.5, 2.2)) for row in bounded(0.1)]
-    order = trust_summary(turned, seed=0)["ordering"]["both"]
+    order = summarise(turned, seed=0)["ordering"]["both"]
     assert (order["count"], order["of"], order["undecided"]) == (0, 16, 0), "one part that surely fails decides"
 
 
@@ -404,51 +401,52 @@ def test_an_entropy_lies_within_its_bounds() -> None:
         for row in told(8, 2.0, 1.9, 1.0)
     ]
     rows = [msgspec.structs.replace(row, low_bits=(row.low_bits[0], *row.bits[1:])) for row in rows]
-    found = trust_summary(rows, seed=0)["trust"]
+    found = summarise(rows, seed=0)["trust"]
     assert found["bounds"]["low"] <= found["value"] <= found["bounds"]["high"]
     assert found["low"] <= found["value"] <= found["high"]
 
 
 def test_bounds_of_a_gain_below_the_floor_are_none() -> None:
     """ΔH_L,S is at least 0.005 bits: nothing that T could be a share of."""
-    found = trust_summary(bounded(0.5), seed=0)["trust"]
+    found = summarise(bounded(0.5), seed=0)["trust"]
     assert found["bounds"] is not None
-    found = trust_summary(bounded(0.99), seed=0)["trust"]
+    found = summarise(bounded(0.99), seed=0)["trust"]
     assert (found["bounds"], found["why"]) == (None, "unlisted_tokens")
 
 
 def test_t_that_is_not_clearly_below_zero_is_not_called_so() -> None:
     rows = [step(f"e{i // 2}", 2.0, 2.02 + 0.2 * (-1) ** (i // 2), 1.0 + 0.01 * i) for i in range(16)]
-    found = trust_summary(rows, seed=0)
+    found = summarise(rows, seed=0)
     assert found["trust"]["value"] < 0 < found["trust"]["high"]
     assert found["headline"][0]["note"] == "below 0, though not clearly"
-    clear = trust_summary([step(f"e{i // 2}", 2.0, 2.3 + 0.01 * i, 1.0 + 0.01 * i) for i in range(16)], seed=0)
+    clear = summarise([step(f"e{i // 2}", 2.0, 2.3 + 0.01 * i, 1.0 + 0.01 * i) for i in range(16)], seed=0)
     assert clear["headline"][0]["note"] == "below 0: by grounding alone it became less sure"
 
 
 def test_entropies_that_differ_by_rounding_are_of_one_prompt() -> None:
     rows = [step(f"e{i // 2}", 2.0, 2.0 + 1e-12 * i, 1.0 + 0.01 * i) for i in range(16)]
-    found = trust_summary(rows, seed=0)
+    found = summarise(rows, seed=0)
     assert found["trust"]["why"] == "no_grounding"
     assert found["per_step"]["same_prompt"] == 16
 
 
 def test_entropies_that_are_what_they_are_have_no_bounds() -> None:
-    assert trust_summary(told(8, 2.0, 1.5, 1.0), seed=0)["trust"]["bounds"] is None
+    assert summarise(told(8, 2.0, 1.5, 1.0), seed=0)["trust"]["bounds"] is None
 
 
 # -- the summary ---------------------------------------------------------------------------------------------------
 
 
 def test_the_summary_is_plain_data_in_the_common_form() -> None:
-    found = trust_summary(FIVE, seed=0, notes=["a remark"], files=[1])
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    found = summarise(FIVE, seed=0, notes=["a remark"])
+    plain = msgspec.to_builtins(found)
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert msgspec.convert(plain, StepSummary) == found
     assert found["study"] == "trust"
     assert found["coverage"]["text"] == "scored 4 of 5; 1 missing: 1 no logprobs"
     names = ["trust T", "ΔH_S", "ΔH_L,S", "rows complete", "ordering holds"]
     assert [entry["name"] for entry in found["headline"]] == names
     assert found["notes"][-1] == "a remark"
-    assert found["files"] == [1]
 
 
 def test_the_same_twice_and_in_any_order_of_episodes() -> None:
@@ -483,8 +481,8 @@ def test_trust_of_each_step_is_that_of_the_measures(rows: list[tuple[float | Non
     )
 )
 def test_any_steps_give_a_summary_without_nan_whose_counts_add_up(rows: list[tuple[Any, ...]]) -> None:
-    found = trust_summary([step(*row) for row in rows], seed=0)
-    json.dumps(found, allow_nan=False)
+    found = summarise([step(*row) for row in rows], seed=0)
+    json.dumps(msgspec.to_builtins(found), allow_nan=False)
     assert found["rows"]["count"] + sum(found["missing"]["rows"].values()) == found["rows"]["of"] == len(rows)
     steps = found["per_step"]
     assert steps["gained"] + steps["lost"] + steps["too_small"] + steps["same_prompt"] == found["rows"]["count"]
@@ -501,7 +499,7 @@ def test_any_steps_give_a_summary_without_nan_whose_counts_add_up(rows: list[tup
 
 
 def test_more_episodes_than_are_listed_are_counted() -> None:
-    found = trust_summary(random_steps(n=120, episodes=60), seed=0)
+    found = summarise(random_steps(n=120, episodes=60), seed=0)
     assert len(found["episodes"]) == SHOWN_EPISODES == 50
     assert found["episode_count"] == 60
     assert "the first 50 episodes are listed; 10 more are in all other figures" in found["notes"]
@@ -531,7 +529,7 @@ def test_copies_of_an_episode_are_one() -> None:
         for e in range(1, 9)
         for i, row in enumerate(bits, 1)
     ]
-    found = trust_summary(copies, seed=0)
+    found = summarise(copies, seed=0)
     assert (found["episode_count"], found["independent_episodes"], found["trust"]["independent_episodes"]) == (8, 1, 1)
     assert found["trust"]["reason"] == "1 independent of 8 episodes, and T takes at least 5"
     assert found["sureness"]["agreement"]["low"] is None
@@ -541,22 +539,22 @@ def test_copies_of_an_episode_are_one() -> None:
         msgspec.structs.replace(row, first_episode=int(row.episode) if int(row.episode) > 3 and row.step == 3 else 1)
         for row in copies
     ]
-    assert trust_summary(other, seed=0)["trust"]["independent_episodes"] == 6, "what the log says counts"
+    assert summarise(other, seed=0)["trust"]["independent_episodes"] == 6, "what the log says counts"
 
 
 def test_episodes_of_a_chain_are_one() -> None:
     """Each goes on from what was known at the end of the one before: ten of them are no ten independent ones."""
     rows = [Step(str(i // 3 + 1), i, 2.0, 1.4 + 0.01 * i, 1.0, chain=1) for i in range(30)]
-    found = trust_summary(rows, seed=0)["trust"]
+    found = summarise(rows, seed=0)["trust"]
     assert found["reason"] == "1 independent of 10 episodes, and T takes at least 5"
     assert found["delta_h_ls_bits"]["low"] is None
     apart = [msgspec.structs.replace(row, chain=int(row.episode)) for row in rows]
-    assert trust_summary(apart, seed=0)["trust"]["independent_episodes"] == 10
+    assert summarise(apart, seed=0)["trust"]["independent_episodes"] == 10
 
 
 def test_an_episode_whose_original_is_not_known_is_one_of_its_own() -> None:
     rows = [Step(name, 1, 2.0, 1.5, 1.0, first_episode=first) for name, first in (("inf", None), ("2", None), ("3", 3))]
-    assert trust_summary(rows, seed=0)["trust"]["independent_episodes"] == 3
+    assert summarise(rows, seed=0)["trust"]["independent_episodes"] == 3
 
 
 # -- should it be so sure? -----------------------------------------------------------------------------------------
@@ -578,7 +576,7 @@ def test_sureness_by_hand() -> None:
     assert found["calibration"]["mean_confidence"] == pytest.approx(0.8)
     assert found["calibration"]["brier"] == pytest.approx((0.01 + 0.64 + 0.09) / 3)
     assert found["selective"]["auroc"] == 0.5 == auroc([0.9, 0.8, 0.7], [1, 0, 1])
-    json.dumps(found, allow_nan=False)
+    json.dumps(msgspec.to_builtins(found), allow_nan=False)
 
 
 def test_sureness_takes_episodes_as_units() -> None:
@@ -610,11 +608,11 @@ def test_an_agreement_of_none_or_all_is_not_certain() -> None:
         for place, e in enumerate("abcdef")
         for i in range(10)
     ]
-    found = trust_summary(rows, seed=0)["sureness"]["agreement"]
+    found = summarise(rows, seed=0)["sureness"]["agreement"]
     assert found["value"] == 0.0
     assert found["high"] > 0.3
     right = [msgspec.structs.replace(row, on_shortest_path=True) for row in rows]
-    found = trust_summary(right, seed=0)["sureness"]["agreement"]
+    found = summarise(right, seed=0)["sureness"]["agreement"]
     assert found["value"] == 1.0
     assert found["low"] < 0.7
 
@@ -693,7 +691,7 @@ def test_the_summary_of_steps_judges_their_actions() -> None:
         Step(f"e{i % 4}", i, 2.0, 1.0 + i / 100, 0.5, action_probability=0.6, on_shortest_path=i % 3 > 0 or None)
         for i in range(12)
     ]
-    found = trust_summary(rows, seed=0)
+    found = summarise(rows, seed=0)
     assert found["sureness"]["agreement"]["of"] == 8
     assert found["sureness"]["not_judged"] == 4
     assert any("not judged" in note and note.endswith(": 4") for note in found["notes"])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import howsure
-from howsure.studies.trust import prepare, trust
-from howsure.studies.trust.play import Episode
+from howsure.runs.run import prepared
+from howsure.studies.trust import TRUST, TrustOptions, trust
+from howsure.studies.trust.episode import Episode
 from tiny_vision import build_vision
 
 pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
@@ -27,11 +28,13 @@ def test_the_picture_is_looked_at_in_every_condition(folder: Path, tmp_path: Pat
     assert not found.failed
     assert model.counters.images_run == 6, "three conditions in each of two steps"
     # The same prompts without their picture give other probabilities: it is not only carried along.
-    prepared = prepare("empty", model, view="image")
-    prompts = Episode(prepared.ways(0), 1, prepared.knowledge).prompts()
-    seen = prepared.asking.ask(prompts)[0].probabilities
-    blind = prepare("empty", model, view="text")
-    unseen = blind.asking.ask(Episode(blind.ways(0), 1, blind.knowledge).prompts())[0].probabilities
+    shares = []
+    for view in ("image", "text"):
+        with prepared(TRUST, TrustOptions("empty", model, view=view)) as ready:
+            config = ready.plans[0].how
+            prompts = Episode(config, 1, ready.items.knowledge).prompts()
+            shares.append(config.elicitor.ask(prompts)[0].record.probabilities)
+    seen, unseen = shares
     assert seen is not None
     assert unseen is not None
     assert seen == found.samples[0].result["conditions"]["X"]["probabilities"]

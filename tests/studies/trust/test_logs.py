@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from howsure.errors import InputError
 from howsure.studies.trust import csv_lines
 from howsure.studies.trust.csv_steps import REASONS, StepLog
-from howsure.studies.trust.logs import analyse, read_steps_csv
+from howsure.studies.trust.logs import Recorded, analyse, read_steps_csv
 
 HEAD = "step,timestamp,agent_x,agent_y,entropy_H_X,entropy_H_X_given_S,entropy_H_X_given_LS,trust_T"
 DOCUMENT = f"""{HEAD}
@@ -66,7 +67,7 @@ def test_the_documented_lines(tmp_path: Path) -> None:
     assert summary["trust"]["value"] is None, "one episode identifies nothing"
     assert summary["trust"]["delta_h_s_bits"]["value"] == pytest.approx((0.4691 + 0.4691) / 2)
     assert summary["trust"]["delta_h_ls_bits"]["value"] == pytest.approx((1.8024 + 1.6913) / 2)
-    assert summary["recorded"] == {"rows": 2, "compared": 2, "differing": 1, "without_entropies": 0}
+    assert summary.recorded == Recorded(rows=2, compared=2, differing=1, without_entropies=0)
     assert any(
         "1 of 2 recorded trust_T differ" in note and "line 3 (0.2789 recorded, 0.2774 computed)" in note
         for note in summary["notes"]
@@ -390,7 +391,7 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
         file.write(table(*GOOD).encode())
     summary = analyse([os.fsdecode(path)]).summary
     assert summary["files"][0]["file"].endswith("/\\xff.csv")
-    json.dumps(summary, allow_nan=False).encode("utf-8")
+    json.dumps(msgspec.to_builtins(summary), allow_nan=False).encode("utf-8")
 
 
 # -- what a log says of trust itself -------------------------------------------------------------------------------
@@ -456,7 +457,8 @@ def test_the_summary_is_plain_data_and_the_same_twice(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", table(*GOOD, row(3, "x", 1, ""), *GOOD))
     first, second = (analyse([path], seed=5).summary for _ in range(2))
     assert first == second
-    assert json.loads(json.dumps(first, allow_nan=False)) == first
+    plain = msgspec.to_builtins(first)
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert first["study"] == "trust"
     assert analyse([path], seed=6).summary["trust"]["value"] == first["trust"]["value"]
 
@@ -520,4 +522,4 @@ def test_any_bytes_end_in_steps_or_in_a_sentence(tmp_path: Path, content: bytes)
         assert str(path) in str(error)
         return
     assert summary["rows"]["of"] >= 1
-    json.dumps(summary, allow_nan=False)
+    json.dumps(msgspec.to_builtins(summary), allow_nan=False)

@@ -16,10 +16,11 @@ import howsure
 from howsure.errors import InputError, MissingCapability, RunDamaged, RunMismatch
 from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models.contract import Message
-from howsure.studies.trust import Told, prepare, trust
+from howsure.runs.run import prepared
+from howsure.studies.trust import TRUST, Told, TrustOptions, UserInput, trust
+from howsure.studies.trust.artefacts import StepTable, columns
 from howsure.studies.trust.logs import analyse
 from howsure.studies.trust.prompts import NEUTRAL, Prompt
-from howsure.studies.trust.table import StepTable, columns
 from howsure.studies.trust.world import SHIPPED_MAPS
 from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
 
@@ -113,9 +114,11 @@ def test_what_was_found_is_not_asked_for_again(tmp_path: Path) -> None:
 def test_what_failed_is_asked_for_again() -> None:
     """A server may be back a moment later."""
     answers = iter([None, [0.0]])
-    asking = prepare("MiniGrid-Empty-8x8-v0", Scorer(lambda condition, text: next(answers))).asking
+    options = TrustOptions("MiniGrid-Empty-8x8-v0", Scorer(lambda condition, text: next(answers)))
     prompts = [Prompt((Message("user", "where to?"),))]
-    assert [asking.ask(prompts)[0].action for _ in range(3)] == [None, "up", "up"]
+    with prepared(TRUST, options) as ready:
+        asks = ready.plans[0].how.elicitor
+        assert [asks.ask(prompts)[0].record.action for _ in range(3)] == [None, "up", "up"]
 
 
 def test_no_action_means_no_step_of_the_world(tmp_path: Path) -> None:
@@ -234,7 +237,7 @@ def test_an_instruction_never_comes_back_as_knowledge(tmp_path: Path, grounding:
         assert SECRET not in text
     worded = [one[0].content for one in model.asked if len(one) == 1]
     assert len(worded) == 2, "what repeats an instruction is not even shown to the model"
-    refused = [one for sample in found.samples for one in sample.result["learned"] if "refused" in one]
+    refused = [one for sample in found.samples for one in sample.result["learned"] if one.refused is not None]
     assert len(refused) == 2
     assert heard[4].endswith(f"Not kept, since it repeats the instruction: Before that you had to {SECRET}.")
     assert "Not kept" not in heard[3] + heard[6]
@@ -251,8 +254,10 @@ def test_blank_words_are_none(tmp_path: Path, grounding: Path) -> None:
         "walls", Wordy(), evidence="logprobs", view="text", max_steps=1, out=tmp_path / "bytes",
         listen=lambda episode: Told(feedback="mind \udcff"),
     )  # fmt: skip
-    assert words.samples[0].result["told"] == {"feedback": "mind \ufffd"}, "a pipe may hold bytes that are no text"
-    assert [sample.result["told"] for sample in found.samples] == [{}, {}]
+    assert words.samples[0].result["told"] == UserInput(feedback="mind \ufffd"), (
+        "a pipe may hold bytes that are no text"
+    )
+    assert [sample.result["told"] for sample in found.samples] == [UserInput()] * 2
     assert [sample.result["instruction"] for sample in found.samples] == [SECRET] * 2
     assert all(len(one) == 2 for one in model.asked), "no feedback, no sentence"
 
@@ -443,7 +448,7 @@ def test_what_cannot_be_asked_is_refused_before_any_work(tmp_path: Path) -> None
         ({"episodes": 0}, "--episodes"),
         ({"max_steps": 0}, "--max-steps"),
         ({"instruction": " "}, "--instruction is empty"),
-        ({"instruction": "go \udcff"}, "--instruction is no UTF-8"),
+        ({"instruction": "go \udcff"}, "--instruction is not UTF-8"),
         ({"act": "never"}, "--act must be"),
         ({"clock": "cuckoo"}, "--clock must be"),
         ({"vocab_size": 4}, "--vocab-size"),
@@ -553,8 +558,8 @@ def test_what_a_summary_counts(tmp_path: Path) -> None:
         "MiniGrid-Empty-8x8-v0", Writer(write), evidence="verbalized", view="text", max_steps=2, out=tmp_path / "a"
     )
     assert [one["retries"] for one in found.summary["answers"].values()] == [1, 0, 0]
-    assert found.summary["actions"] == {"taken": {"up": 2}, "without_effect": 2, "none": 0}
-    assert found.summary["episodes_reached"] == {"count": 0, "of": 1}
+    assert msgspec.to_builtins(found.summary["actions"]) == {"taken": {"up": 2}, "without_effect": 2, "none": 0}
+    assert msgspec.to_builtins(found.summary["episodes_reached"]) == {"count": 0, "of": 1}
     rows = {"map": {"emoji_render": ["🤖⬜🎯"], "emoji_objects": {"⬜": {"type": "empty"}}}}
     (tmp_path / "m.json").write_text(json.dumps(rows))
     untold = trust(tmp_path / "m.json", Scorer(table), max_steps=3, out=tmp_path / "b")
@@ -590,13 +595,16 @@ def test_trust_by_actions_is_its_own_figure(tmp_path: Path, grounding: Path) -> 
 
 def test_what_it_would_take(tmp_path: Path) -> None:
     writer, scorer = Writer(lambda messages, number: ""), Scorer(table)
-    cost = prepare("walls", writer, evidence="verbalized", view="text", max_steps=5, episodes=2).cost()
-    assert cost["model_calls_at_most"] == 3 * 4 * 10, "each prompt may be asked four times"
-    cost = prepare(
-        "walls", writer, evidence="logprobs", view="text", max_steps=5, episodes=2, summarise=True, interactive=True
-    ).cost()
-    assert cost["model_calls_at_most"] == 3 * 10 + 10 + 2
-    assert prepare("walls", scorer, max_steps=5, interactive=True).cost()["model_calls_at_most"] == 5
+
+    def calls(model: Any, **options: Any) -> int:
+        with prepared(TRUST, TrustOptions("walls", model, max_steps=5, **options)) as ready:
+            return ready.cost()["model_calls_at_most"]
+
+    twice: dict[str, Any] = {"view": "text", "episodes": 2}
+    assert calls(writer, evidence="verbalized", **twice) == 3 * 4 * 10, "each prompt may be asked four times"
+    talk: dict[str, Any] = {"summarise": True, "listen": lambda episode: None}
+    assert calls(writer, evidence="logprobs", **twice, **talk) == 3 * 10 + 10 + 2
+    assert calls(scorer, listen=lambda episode: None) == 5
 
 
 # -- runs ---------------------------------------------------------------------------------------------------------
@@ -649,7 +657,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not(tmp_path: Path, grounding: Path)
         assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
     frames = [path.name for path in sorted((tmp_path / "whole" / "frames").iterdir())]
     assert [path.name for path in sorted((tmp_path / "torn" / "frames").iterdir())] == frames
-    assert whole.summary == howsure.Run(tmp_path / "torn").summary
+    assert msgspec.to_builtins(whole.summary) == howsure.Run(tmp_path / "torn").summary
 
 
 def test_a_run_is_taken_up_with_knowledge_that_looks_like_a_remark(tmp_path: Path) -> None:
@@ -710,8 +718,8 @@ def test_a_carriage_return_does_not_break_the_table(tmp_path: Path) -> None:
         return action_json("down")
 
     found = trust("walls", Writer(write), evidence="logprobs", view="text", max_steps=1, out=tmp_path / "run")
-    odd = msgspec.structs.replace(found.samples[0], result=found.samples[0].result | {"effect": 'a\rb "c"\nd, e'})
-    written = StepTable(tmp_path, "logprobs", [odd])
+    odd = msgspec.structs.replace(found.samples[0].result, effect='a\rb "c"\nd, e')
+    written = StepTable(tmp_path, "logprobs", [msgspec.structs.replace(found.samples[0], result=odd)])
     written.append(odd)
     written.close()
     rows = list(csv.DictReader((tmp_path / "steps.csv").open(newline="")))
@@ -745,10 +753,11 @@ def test_what_was_asked_together_before_is_not_run_again(tmp_path: Path) -> None
 
 
 def test_a_replay_shows_each_episode_from_its_beginning(tmp_path: Path) -> None:
-    from howsure.studies.trust.replay import _of_episode
+    from howsure.studies.trust.artefacts import _of_episode
 
     found = trust("home", Scorer(table), out=tmp_path / "run", max_steps=2, episodes=2)
-    shown = [[(s.result["episode"], s.result["step"]) for s in _of_episode(found.samples, i)] for i in range(4)]
+    records = [sample.result for sample in found.samples]
+    shown = [[(record.episode, record.step) for record in _of_episode(records, i)] for i in range(4)]
     assert shown == [[(1, 1)], [(1, 1), (1, 2)], [(2, 1)], [(2, 1), (2, 2)]]
 
 
@@ -795,7 +804,7 @@ def test_an_episode_ends_at_the_goal(tmp_path: Path) -> None:
     found = trust("MiniGrid-Empty-5x5-v0", Scorer(first_right), out=tmp_path / "run", max_steps=50, episodes=2)
     assert [sample.result["step"] for sample in found.samples] == [1, 2, 3, 4] * 2
     assert found.samples[3].result["reached"] is True
-    assert found.summary["episodes_reached"] == {"count": 2, "of": 2}
+    assert msgspec.to_builtins(found.summary["episodes_reached"]) == {"count": 2, "of": 2}
     assert [sample.result["timestamp"] for sample in found.samples[:2]] == [
         "2000-01-01T00:00:01",
         "2000-01-01T00:00:02",

@@ -42,7 +42,7 @@ def test_a_real_llama_cpp_server(tmp_path: Path) -> None:
     """Every answer is held to the schema, and the action's tokens are found in it, though it is cut off behind them."""
     with running_llama_server() as url:
         found = trust("empty", "openai:smollm2", base_url=url, out=tmp_path / "run", max_steps=1, max_tokens=40)
-    answers = [one for sample in found.samples for one in sample.result["conditions"].values()]
+    answers = [one for sample in found.samples for one in sample.result.conditions.answers()]
     parsable = [one for one in answers if one["action"] is not None]
     assert len(answers) == len(parsable) == 3
     located = [one for one in parsable if one["located"] and one["entropy_bits"] is not None]
@@ -144,7 +144,7 @@ def test_gemini_end_to_end(gemini: GeminiServer, tmp_path: Path) -> None:
     assert [sample.result["action"] for sample in found.samples] == ["down", "down"]
     # down 1/2, then 1/4, 1/8, 1/16, 1/32, and 1/32 left over: the document's figure, in bits.
     bits = 1 / 2 + 2 / 4 + 3 / 8 + 4 / 16 + 5 / 32 + 5 / 32
-    for one in found.samples[0].result["conditions"].values():
+    for one in found.samples[0].result.conditions.answers():
         assert one["entropy_bits"] == pytest.approx(bits, abs=1e-9)
     config = gemini.requests[-1].body["generationConfig"]
     assert (config["responseLogprobs"], config["logprobs"]) == (True, 10)

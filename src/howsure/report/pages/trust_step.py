@@ -240,7 +240,7 @@ def _bounds(condition: Mapping[str, Any]) -> str | None:
 
 def _three_steps(condition: Mapping[str, Any]) -> Node:
     """The probabilities that the model wrote down for its next three steps."""
-    if "step1_probabilities" not in condition:
+    if condition.get("retries") is None:  # which answers of this kind alone count
         return None
     spread = [condition.get(f"{step}_probabilities") or {} for step in _WRITTEN_STEPS]
     labels = list(dict.fromkeys(label for one in spread for label in one))

@@ -8,28 +8,47 @@ there are no figures about it, and neither stands for the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from json.decoder import JSONDecodeError
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from howsure.errors import EvidenceError
-from howsure.evidence import Distribution, TokenLogprobs, TopAlternatives, entropies_from_top
+from howsure.evidence import Distribution, TokenLogprobs, TopAlternatives, chosen_place, entropies_from_top
 from howsure.measures import entropy_nats
 from howsure.models.contract import Answer
-from howsure.models.token_places import lay_tokens, utf8
-from howsure.studies.trust.alternatives import ActionMass, Parse, Written, action_mass, decision_token
-from howsure.studies.trust.json_places import INCOMPLETE, JsonObject, Member, Place, first_object, printable
-from howsure.studies.trust.notes import note_schemas, read_notes
-from howsure.studies.trust.spellings import Spellings, usual_spellings
+from howsure.models.token_places import TokenPlaces, lay_tokens, utf8
+from howsure.studies.trust.json_places import (
+    INCOMPLETE,
+    JsonObject,
+    Member,
+    Place,
+    first_object,
+    note_schemas,
+    printable,
+    read_notes,
+    read_text,
+)
+from howsure.types import Fields
 
 MOST_ACTIONS = 4
 """How many actions an answer may name where a server holds it to the schema; only the first is taken."""
 
 
-class ActionReading(msgspec.Struct, frozen=True):
-    """What one answer says, and how sure it was.
+class Spread(Fields):
+    """Probabilities of the allowed actions; `other` is what lies outside of them."""
+
+    labels: list[str]
+    probabilities: list[float]
+    other: float = 0.0
+
+
+class ActionReading(Fields):
+    """What one answer says, and how sure it was; part of the evidence of a step.
 
     said                  the first action as it was written
     action                the allowed action that it means
@@ -76,7 +95,7 @@ class ActionReading(msgspec.Struct, frozen=True):
     decision: int | None = None
     decision_nats: float | None = None
     decision_exact_nats: float | None = None
-    distribution: Distribution | None = None
+    distribution: Spread | None = None
     unsettled: float | None = None
     action_entropy_nats: float | None = None
     given_allowed_nats: float | None = None
@@ -84,13 +103,6 @@ class ActionReading(msgspec.Struct, frozen=True):
     reasoning: str | None = None
     grounding: str | None = None
     memory: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a record, every field in it."""
-        out = msgspec.structs.asdict(self)
-        out["tokens"] = None if self.tokens is None else list(self.tokens)
-        out["distribution"] = None if self.distribution is None else self.distribution.to_dict()
-        return out
 
 
 def read_action(
@@ -122,8 +134,8 @@ def read_action(
         "remark": found.reason,
         **notes,
     }
-    ways = usual_spellings(allowed) if spellings is None else spellings
-    written = Written.of(answer.text, member, allowed, ways, parse)
+    spellings = usual_spellings(allowed) if spellings is None else spellings
+    written = Written.of(answer.text, member, allowed, spellings, parse)
     return ActionReading(**reading, **_evidence(answer, written, place, reading["action"], vocab_size))
 
 
@@ -175,37 +187,26 @@ def _evidence(
     )
     if places is None or tokens is None:
         return {"evidence_missing": "not_located"}
-    located = _located(evidence, tokens)
     decision = None if action is None else decision_token(written, places, tokens, action)
-    try:
-        mass = action_mass(written, evidence, places, tokens, action)
-        return {
-            **located,
-            **_exact(evidence, tokens[0], decision),
-            **_entropies(evidence, tokens, decision, vocab_size),
-            **_mass(mass, action),
-        }
-    except EvidenceError as error:
-        return {**located, "evidence_missing": "bad_logprobs", "detail": str(error)}
-
-
-def _located(evidence: TokenLogprobs, tokens: Sequence[int]) -> dict[str, Any]:
-    return {
+    exact = evidence.entropies_nats  # over the whole vocabulary, which need no alternatives
+    located = {
         "first": tokens[0],
         "count": len(tokens),
         "tokens": tuple(printable(evidence.tokens[i]) for i in tokens),
         "path_probability": float(np.exp(evidence.logprobs[list(tokens)].sum())),
     }
-
-
-def _exact(evidence: TokenLogprobs, first: int, decision: int | None) -> dict[str, Any]:
-    """The entropies over the whole vocabulary, which need no alternatives."""
-    exact = evidence.entropies_nats
-    return {
-        "exact_nats": None if exact is None else float(exact[first]),
-        "decision": decision,
-        "decision_exact_nats": None if exact is None or decision is None else float(exact[decision]),
-    }
+    try:
+        mass = action_mass(written, evidence, places, tokens, action)
+        return {
+            **located,
+            "exact_nats": None if exact is None else float(exact[tokens[0]]),
+            "decision": decision,
+            "decision_exact_nats": None if exact is None or decision is None else float(exact[decision]),
+            **_entropies(evidence, tokens, decision, vocab_size),
+            **({} if mass is None else _of_actions(mass, action)),
+        }
+    except EvidenceError as error:
+        return {**located, "evidence_missing": "bad_logprobs", "detail": str(error)}
 
 
 def _entropies(
@@ -245,15 +246,214 @@ def _only(evidence: TokenLogprobs, tokens: Sequence[int]) -> TokenLogprobs:
     )
 
 
-def _mass(mass: ActionMass | None, action: str | None) -> dict[str, Any]:
-    if mass is None:
-        return {}
-    found = mass.distribution
-    allowed = float(found.probabilities.sum())
+def _of_actions(mass: ActionMass, action: str | None) -> dict[str, Any]:
+    spread = mass.distribution
+    allowed = float(spread.probabilities.sum())
     return {
-        "distribution": found,
+        "distribution": Spread(list(spread.labels), spread.probabilities.tolist(), spread.other),
         "unsettled": mass.unsettled,
-        "action_entropy_nats": entropy_nats([*found.probabilities, found.other]),
-        "given_allowed_nats": entropy_nats(found.probabilities / allowed) if allowed > 0 else None,
-        "probability": None if action is None else float(found.probabilities[found.labels.index(action)]),
+        "action_entropy_nats": entropy_nats([*spread.probabilities, spread.other]),
+        "given_allowed_nats": entropy_nats(spread.probabilities / allowed) if allowed > 0 else None,
+        "probability": None if action is None else float(spread.probabilities[spread.labels.index(action)]),
     }
+
+
+# -- alternatives: the other paths that the answer could have taken ---------------------------------------------------
+
+# From the alternatives of an action's tokens to probabilities of actions. The answer is one path through the model's
+# tokens, and at each token of the action the alternatives say which other paths there were. An alternative counts for
+# the action that it can only become; nobody knows how the others would have gone on. All probabilities are given the
+# answer up to the first token of its action.
+
+Parse = Callable[[str], str | None]
+
+_LONGEST_ESCAPE = len(r"\u0075")
+_GAP = r"[ \t\n\r]*"
+
+
+class Written(NamedTuple):
+    """An answer with the member of its object that holds the action."""
+
+    text: bytes
+    key: str
+    key_start: int
+    """In bytes."""
+    allowed: tuple[str, ...]
+    spellings: Spellings
+    parse: Parse
+
+    @classmethod
+    def of(cls, text: str, member: Member, allowed: Sequence[str], spellings: Spellings, parse: Parse) -> Written:
+        before, key = text[: member.key_start], text[member.key_start : member.key_end]
+        return cls(utf8(text), key, len(utf8(before)), tuple(allowed), spellings, parse)
+
+    def possible(self, end: int, then: bytes = b"") -> frozenset[str]:
+        """The allowed actions that the answer can still give, if it is `then` that stands from byte `end` on."""
+        lead = self.text[end : self.key_start]  # of a token that holds the key as well
+        head = self.text[self.key_start : end] + then.removeprefix(lead)
+        if not then.startswith(lead):
+            head = b"" if lead.startswith(then) else b"{"  # not there yet, or elsewhere
+        decode = getincrementaldecoder("utf-8")("replace").decode  # the beginning of a character says nothing yet
+        inside = self._inside(decode(head))
+        if inside is None:
+            return frozenset()
+        said, closed = _unescaped(inside)
+        if not closed:
+            return could_become(said, self.spellings) & frozenset(self.allowed)
+        label = self.parse(said)
+        return frozenset({label}) & frozenset(self.allowed) if label is not None else frozenset()
+
+    def _inside(self, head: str) -> str | None:
+        """What stands behind the quote that opens the action; nothing yet where there is room for one, else None."""
+        opened = re.match(rf'{re.escape(self.key)}{_GAP}:{_GAP}\[?{_GAP}"', head)
+        if opened:
+            return head[opened.end() :]
+        unopened = re.fullmatch(rf"{re.escape(self.key)}{_GAP}(?::{_GAP}(?:\[{_GAP})?)?", head)
+        return "" if unopened or self.key.startswith(head) else None
+
+
+class ActionMass(NamedTuple):
+    """The probabilities of the allowed actions; `unsettled` is the part of `other` that may still become several."""
+
+    distribution: Distribution
+    unsettled: float
+
+
+def decision_token(written: Written, places: TokenPlaces, tokens: Sequence[int], action: str) -> int | None:
+    """The first token before which several actions are possible, and behind which only the answer's own is.
+
+    Behind the last token the action is taken as said. None where the answer spells its action in an unknown way, or
+    where nothing else was allowed.
+    """
+    for i in tokens:
+        start, end = places.spans[i] or (0, 0)
+        behind = frozenset({action}) if i == tokens[-1] else written.possible(end)
+        if len(written.possible(start)) > 1 and behind == {action}:
+            return i
+    return None
+
+
+def action_mass(
+    written: Written, evidence: TokenLogprobs, places: TokenPlaces, tokens: Sequence[int], action: str | None
+) -> ActionMass | None:
+    """Probabilities of the allowed actions along the path of the answer; None without alternatives.
+
+    With M = Π p over the tokens chosen so far, M · p of each alternative goes to the action that it can only become,
+    and to `other` where there is none or more than one; what the top-k leaves of M goes to `other`. M of the whole
+    action goes to the answer's own action, or to `other` where that is not allowed.
+    """
+    if evidence.top is None:
+        return None
+    mass = dict.fromkeys(written.allowed, 0.0)
+    path, other, unsettled = 1.0, 0.0, 0.0
+    for i in tokens:
+        start = (places.spans[i] or (0, 0))[0]
+        chosen, rows, remainder = _position(evidence, evidence.top, i)
+        for j, probability in rows:
+            became = written.possible(start, _spelled(evidence.top, j, places))
+            if len(became) == 1:
+                mass[next(iter(became))] += path * probability
+            else:
+                other += path * probability
+                unsettled += path * probability * (len(became) > 1)
+        other += path * remainder
+        path *= chosen
+    if action is None:
+        other += path
+    else:
+        mass[action] += path
+    return ActionMass(Distribution(written.allowed, np.array(list(mass.values())), other), unsettled)
+
+
+def _position(evidence: TokenLogprobs, top: TopAlternatives, i: int) -> tuple[float, list[tuple[int, float]], float]:
+    """The chosen token's probability, the other rows with theirs, and what is left; all divided by a sum above 1."""
+    listed = range(int(top.starts[i]), int(top.starts[i + 1]))
+    own = chosen_place(evidence, top, i)
+    chosen = float(np.exp(evidence.logprobs[i] if own is None else top.logprobs[own]))
+    rows = [(j, float(np.exp(top.logprobs[j]))) for j in listed if j != own]
+    total = chosen + sum(probability for _, probability in rows)
+    scale = max(total, 1.0)
+    return chosen / scale, [(j, probability / scale) for j, probability in rows], max(0.0, 1.0 - total)
+
+
+def _spelled(top: TopAlternatives, j: int, places: TokenPlaces) -> bytes:
+    known = top.token_bytes[j] if top.token_bytes is not None else None
+    if known is None and places.spell is not None:
+        known = places.spell(top.tokens[j])
+    return utf8(top.tokens[j]) if known is None else known
+
+
+def _unescaped(raw: str) -> tuple[str, bool]:
+    r"""The text that a JSON text spells so far, and whether its closing quote is among it.
+
+    >>> _unescaped(r"\u0075p, or \u00"), _unescaped('up"]')
+    (('up, or ', False), ('up', True))
+    """
+    for cut in range(min(_LONGEST_ESCAPE, len(raw)) + 1):  # an escape that has only begun says nothing yet
+        whole = raw[: len(raw) - cut]
+        try:
+            said, end = read_text(f'{whole}"', 0)
+        except JSONDecodeError:
+            continue
+        return said, end <= len(whole)
+    return "\ufffd", False
+
+
+# -- spellings: how an answer may write an action ---------------------------------------------------------------------
+
+
+Spellings = Mapping[str, Sequence[str]]
+
+DIRECTIONS = {"up": "north", "down": "south", "left": "west", "right": "east"}
+"""The four directions with their names on a map, in the order that every table keeps."""
+
+MOVES = ("move", "go", "walk", "step")
+WITH_DIRECTION = {"pick up": ("pick up", "grab"), "drop": ("drop", "put down"), "toggle": ("toggle", "open")}
+"""Actions that may say where, `pick up left`, with their other names."""
+
+_TOWARDS = (" ", " to ", " the ", " to the ")
+_BETWEEN_WORDS = re.compile(r"[\s_-]+")
+
+
+def usual_spellings(allowed: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The ways to write each allowed action: the label, a direction's other names, `move up`, `grab to the left`.
+
+    These are the ways that `world.actions` reads; an action that it does not know is written as its label.
+
+    >>> usual_spellings(["left"])["left"][:8]
+    ('left', 'west', 'l', 'w', 'move left', 'move west', 'move l', 'move w')
+    """
+    return {label: tuple(dict.fromkeys(_spellings(label))) for label in allowed}
+
+
+def could_become(written: str, spellings: Spellings) -> frozenset[str]:
+    """The actions of which a spelling begins with what is written; case, spaces, `_` and `-` do not count.
+
+    >>> sorted(could_become("Move_", usual_spellings(["up", "down", "done"])))
+    ['down', 'up']
+    """
+    begun = _plain(written)
+    return frozenset(
+        label for label, ways in spellings.items() if any(way.startswith(begun) for way in map(_plain, ways))
+    )
+
+
+def _spellings(label: str) -> list[str]:
+    if label in DIRECTIONS:
+        return [*_names(label), *(verb + where for verb in MOVES for where in _where(label))]
+    verbs = WITH_DIRECTION.get(label, ())
+    return [label, *verbs, *(verb + where for verb in verbs for direction in DIRECTIONS for where in _where(direction))]
+
+
+def _where(direction: str) -> list[str]:
+    return [towards + name for towards in _TOWARDS for name in _names(direction)]
+
+
+def _names(direction: str) -> list[str]:
+    other = DIRECTIONS[direction]
+    return [direction, other, direction[0], other[0]]
+
+
+@lru_cache(maxsize=4096)
+def _plain(text: str) -> str:
+    return _BETWEEN_WORDS.sub("", text.casefold())

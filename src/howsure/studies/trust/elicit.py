@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from howsure.errors import InputError
 from howsure.evidence import Distribution
 from howsure.measures import entropy_nats, nats_to_bits
 from howsure.models.contract import Answer, Capability, Failure, Message, Model, ScoreItem
-from howsure.studies.trust.answers import ActionReading, action_schema, read_action
+from howsure.studies.trust.answers import action_schema, read_action
 from howsure.studies.trust.prompts import Form, Prompt
+from howsure.studies.trust.record import ConditionRecord
 from howsure.studies.trust.verbalized import LABELS, VERBALIZED_SCHEMA, Verbalized, read_verbalized
 from howsure.studies.trust.world.actions import parse_action
 
@@ -27,28 +27,24 @@ MOST_RETRIES = 3
 MOST_REMEMBERED = 256
 
 
-class Reading(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one prompt gave: how open the action was, which one it is, and what else is to be kept.
+class Reading(msgspec.Struct, frozen=True):
+    """What one prompt gave. Entropy and action can be missing apart from each other, each with its reason."""
 
-    `entropy_nats` and `action` can be missing apart from each other, each with its reason. `probabilities` are over
-    the allowed actions, `other` is what lies outside of them; all None where the evidence does not tell.
-    """
-
+    record: ConditionRecord
     entropy_nats: float | None = None
-    entropy_missing: str | None = None
-    action: str | None = None
-    action_missing: str | None = None
     detail: str | None = None
-    probabilities: dict[str, float] | None = None
-    other: float | None = None
-    figures: dict[str, Any] = {}
-    """What this kind of evidence has beside: bounds, means over tokens, steps."""
+    """The particulars of a reason, in words."""
     notes: str | None = None
     """What the model wants to remember about its task."""
     knowledge: str | None = None
     """What the model says about the place."""
     evidence: dict[str, Any] = {}
     """The answer as it came, for the record."""
+
+    @property
+    def why(self) -> str:
+        """Why there is no entropy, in words."""
+        return self.detail or str(self.record.entropy_missing).replace("_", " ")
 
 
 class Elicitor(Protocol):
@@ -85,8 +81,6 @@ def elicitor(
     if evidence == "scored":
         model.require(Capability.SCORE, "--evidence scored")
         return Scored(model, tuple(actions))
-    if evidence not in EVIDENCE:
-        raise InputError(f"--evidence must be {', '.join(EVIDENCE)}, not {evidence!r}")
     model.require(Capability.GENERATE, f"--evidence {evidence}")
     how = Writing(model, max_tokens or (256 if evidence == "logprobs" else 512), temperature)
     if evidence == "logprobs":
@@ -114,22 +108,22 @@ class Scored:
 
     def ask(self, prompts: Sequence[Prompt], seed: int = 0) -> list[Reading]:
         distinct = tuple(self.items(prompts))
-        found = self._known.get(distinct)
-        if found is None:
+        readings = self._known.get(distinct)
+        if readings is None:
             scored = self.model.try_score(distinct)
-            found = {item: self._read(one) for item, one in zip(distinct, scored, strict=True)}
+            readings = {item: self._read(one) for item, one in zip(distinct, scored, strict=True)}
             if not any(isinstance(one, Failure) for one in scored):  # which may pass
-                self._remember(distinct, found)
-        return [found[self._item(prompt)] for prompt in prompts]
+                self._remember(distinct, readings)
+        return [readings[self._item(prompt)] for prompt in prompts]
 
-    def _remember(self, asked: tuple[ScoreItem, ...], found: dict[ScoreItem, Reading]) -> None:
+    def _remember(self, asked: tuple[ScoreItem, ...], readings: dict[ScoreItem, Reading]) -> None:
         """What was asked together and comes again together, as for a robot in front of a wall, is not run again.
 
         Only whole batches: the last digits depend on what is run together, and must not depend on what was before.
         """
         if len(self._known) >= MOST_REMEMBERED:
             self._known.pop(next(iter(self._known)))
-        self._known[asked] = found
+        self._known[asked] = readings
 
     def items(self, prompts: Sequence[Prompt]) -> list[ScoreItem]:
         """What is scored for these prompts, together."""
@@ -143,25 +137,30 @@ class Scored:
         text = prompt.text + "\n\nAction:"
         return ScoreItem(text, tuple(f" {action}" for action in self.actions), prompt.picture)
 
-    def _read(self, found: Any) -> Reading:
-        if isinstance(found, Failure):
-            return Reading(entropy_missing=found.reason, action_missing=found.reason, detail=found.detail)
-        nats = np.array([-one.nll_nats for one in found])
+    def _read(self, scored: Any) -> Reading:
+        if isinstance(scored, Failure):
+            return _nothing(scored.reason, scored.detail)
+        nats = np.array([-one.nll_nats for one in scored])
         kept = {"log_likelihoods": dict(zip(self.actions, np.maximum(nats, -9999.0).tolist(), strict=True))}
         if np.isneginf(nats).all():
-            reason = "no_allowed_action"
-            words = "every allowed action has probability zero"
-            return Reading(entropy_missing=reason, action_missing=reason, detail=words, evidence=kept)
+            return _nothing("no_allowed_action", "every allowed action has probability zero", kept)
         spread = Distribution.from_log_likelihoods(self.actions, nats)
-        tied = bool((spread.probabilities == spread.probabilities.max()).sum() > 1)
-        return Reading(
-            entropy_nats=float(entropy_nats(spread.probabilities)),
+        entropy = float(entropy_nats(spread.probabilities))
+        record = ConditionRecord(
+            entropy_bits=nats_to_bits(entropy),
             action=self.actions[int(np.argmax(spread.probabilities))],
             probabilities=dict(zip(self.actions, spread.probabilities.tolist(), strict=True)),
             other=0.0,
-            figures={"allowed_mass": min(1.0, float(np.exp(nats).sum())), "tied": tied},
-            evidence=kept,
+            allowed_mass=min(1.0, float(np.exp(nats).sum())),
+            tied=bool((spread.probabilities == spread.probabilities.max()).sum() > 1),
         )
+        return Reading(record, entropy, evidence=kept)
+
+
+def _nothing(reason: str, detail: str, evidence: dict[str, Any] | None = None) -> Reading:
+    return Reading(
+        ConditionRecord(entropy_missing=reason, action_missing=reason), detail=detail, evidence=evidence or {}
+    )
 
 
 # -- written ------------------------------------------------------------------------------------------------------
@@ -208,21 +207,27 @@ class ByLogprobs:
         return [self._read(answer) for answer in self.how.answers(prompts, self.top, self.schema, seed)]
 
     def _read(self, answer: Answer) -> Reading:
-        found = read_action(answer, self.actions, canonical, vocab_size=self.vocab_size)
-        spread = found.distribution
-        return Reading(
-            entropy_nats=found.first_nats,
-            entropy_missing=found.evidence_missing or found.action_missing if found.first_nats is None else None,
-            action=found.action,
-            action_missing=found.action_missing,
-            detail=found.detail,
-            probabilities=None if spread is None else _named(spread),
+        read = read_action(answer, self.actions, canonical, vocab_size=self.vocab_size)
+        spread = read.distribution
+        record = ConditionRecord(
+            entropy_bits=nats_to_bits(read.first_nats),
+            entropy_missing=None if read.first_nats is not None else read.evidence_missing or read.action_missing,
+            action=read.action,
+            action_missing=read.action_missing,
+            probabilities=None if spread is None else dict(zip(spread.labels, spread.probabilities, strict=True)),
             other=None if spread is None else spread.other,
-            figures=_token_figures(found),
-            notes=found.memory,
-            knowledge=found.grounding,
-            evidence=_answered(answer) | {"action": found.to_dict()},
+            low_bits=nats_to_bits(read.low_nats),
+            high_bits=nats_to_bits(read.high_nats),
+            exact_bits=nats_to_bits(read.exact_nats),
+            mean_bits=nats_to_bits(read.mean_nats),
+            weighted_bits=nats_to_bits(read.weighted_nats),
+            decision_bits=nats_to_bits(read.decision_nats),
+            action_entropy_bits=nats_to_bits(read.action_entropy_nats),
+            unlisted=read.unlisted,
+            located=read.first is not None,
         )
+        kept = _answered(answer) | {"action": read}
+        return Reading(record, read.first_nats, read.detail, read.memory, read.grounding, kept)
 
 
 class ByWord:
@@ -246,17 +251,17 @@ class ByWord:
 
     def ask(self, prompts: Sequence[Prompt], seed: int = 0) -> list[Reading]:
         answers = self.how.answers(prompts, None, VERBALIZED_SCHEMA, seed)
-        found = [read_verbalized(answer.text) for answer in answers]
+        read = [read_verbalized(answer.text) for answer in answers]
         retries = [0] * len(prompts)
         for attempt in range(1, MOST_RETRIES + 1):
-            again = [i for i, one in enumerate(found) if one.reason is not None and answers[i].failure is None]
+            again = [i for i, one in enumerate(read) if one.reason is not None and answers[i].failure is None]
             if not again:
                 break
             insisting = [_insisting(prompts[i]) for i in again]
             fresh = self.how.answers(insisting, None, VERBALIZED_SCHEMA, seed + attempt)
             for i, answer in zip(again, fresh, strict=True):
-                answers[i], found[i], retries[i] = answer, read_verbalized(answer.text), retries[i] + 1
-        return [_by_word(*one) for one in zip(answers, found, retries, strict=True)]
+                answers[i], read[i], retries[i] = answer, read_verbalized(answer.text), retries[i] + 1
+        return [_by_word(*one) for one in zip(answers, read, retries, strict=True)]
 
 
 def _insisting(prompt: Prompt) -> Prompt:
@@ -266,61 +271,44 @@ def _insisting(prompt: Prompt) -> Prompt:
     return Prompt((*before, msgspec.structs.replace(last, content=more)))
 
 
-def _by_word(answer: Answer, found: Verbalized, retries: int) -> Reading:
-    first = found.steps[0]
-    missing = "no_answer" if answer.failure is not None else found.reason
-    lacking = missing or next((step.reason for step in found.steps if step.reason is not None), None)
-    return Reading(
-        entropy_nats=found.entropy_nats,
-        entropy_missing=None if found.entropy_nats is not None else lacking,
-        action=first.action,
-        action_missing=None if first.action is not None else missing or first.reason,
-        detail=answer.failure or _what_lacks(found),
-        probabilities=first.probabilities,
-        other=None if first.probabilities is None else 0.0,
-        figures=_step_figures(found) | {"retries": retries},
-        notes=found.memory,
-        knowledge=found.grounding,
-        evidence=_answered(answer),
-    )
-
-
-def _what_lacks(found: Verbalized) -> str | None:
-    if found.reason is not None:
-        return f"the answer cannot be read ({found.reason})"
-    lacking = [f"step{i} is {step.reason}" for i, step in enumerate(found.steps, 1) if step.reason is not None]
-    return ", ".join(lacking) or None
-
-
-def _step_figures(found: Verbalized) -> dict[str, Any]:
-    figures: dict[str, Any] = {"executability": found.executability, "tied": found.steps[0].tied}
-    for i, step in enumerate(found.steps, 1):
-        figures |= {
+def _by_word(answer: Answer, read: Verbalized, retries: int) -> Reading:
+    first = read.steps[0]
+    missing = "no_answer" if answer.failure is not None else read.reason
+    lacking = missing or next((step.reason for step in read.steps if step.reason is not None), None)
+    steps: dict[str, Any] = {}
+    for i, step in enumerate(read.steps, 1):
+        steps |= {
             f"step{i}_action": step.action,
             f"step{i}_bits": nats_to_bits(step.entropy_nats),
             f"step{i}_sum": step.raw_sum,
             f"step{i}_probabilities": step.probabilities,
         }
-    return figures
+    record = ConditionRecord(
+        entropy_bits=nats_to_bits(read.entropy_nats),
+        entropy_missing=None if read.entropy_nats is not None else lacking,
+        action=first.action,
+        action_missing=None if first.action is not None else missing or first.reason,
+        probabilities=first.probabilities,
+        other=None if first.probabilities is None else 0.0,
+        executability=read.executability,
+        tied=first.tied,
+        **steps,
+        retries=retries,
+    )
+    detail = answer.failure or _what_lacks(read)
+    return Reading(record, read.entropy_nats, detail, read.memory, read.grounding, _answered(answer))
 
 
-def _token_figures(found: ActionReading) -> dict[str, Any]:
-    nats = {
-        "low_bits": found.low_nats,
-        "high_bits": found.high_nats,
-        "exact_bits": found.exact_nats,
-        "mean_bits": found.mean_nats,
-        "weighted_bits": found.weighted_nats,
-        "decision_bits": found.decision_nats,
-        "action_entropy_bits": found.action_entropy_nats,
-    }
-    located = {"unlisted": found.unlisted, "located": found.first is not None}
-    return {name: nats_to_bits(value) for name, value in nats.items()} | located
+def _what_lacks(read: Verbalized) -> str | None:
+    if read.reason is not None:
+        return f"the answer cannot be read ({read.reason})"
+    lacking = [f"step{i} is {step.reason}" for i, step in enumerate(read.steps, 1) if step.reason is not None]
+    return ", ".join(lacking) or None
 
 
 def _answered(answer: Answer) -> dict[str, Any]:
-    found = {"text": answer.text, "finish_reason": answer.finish_reason, "failure": answer.failure}
-    kept: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
+    told = {"text": answer.text, "finish_reason": answer.finish_reason, "failure": answer.failure}
+    kept: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
     if answer.retries:
         kept["server_retries"] = answer.retries
     if answer.logprobs is not None:
@@ -328,11 +316,7 @@ def _answered(answer: Answer) -> dict[str, Any]:
     return kept
 
 
-def _named(spread: Distribution) -> dict[str, float]:
-    return dict(zip(spread.labels, spread.probabilities.tolist(), strict=True))
-
-
 def canonical(said: str) -> str | None:
     """The label of an action as a model wrote it."""
-    found = parse_action(said)
-    return None if found is None else found.label
+    parsed = parse_action(said)
+    return None if parsed is None else parsed.label

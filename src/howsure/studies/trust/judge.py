@@ -6,147 +6,177 @@ A pure function of the samples and of the options that the run was made with.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from howsure.measures import LEAST_UNITS
 from howsure.runs import Sample
-from howsure.studies.trust.estimates import trust_summary
+from howsure.studies.trust.artefacts import MOST_FRAMES
+from howsure.studies.trust.estimates import StepSummary, summarise
 from howsure.studies.trust.prompts import CONDITIONS
-from howsure.studies.trust.ratio import estimate
-from howsure.studies.trust.replay import MOST_FRAMES
+from howsure.studies.trust.ratio import TrustFigure, estimate
+from howsure.studies.trust.record import ConditionRecord, TrustRecord
 from howsure.studies.trust.steps import ENTROPIES, Step, Steps, Three
 from howsure.studies.trust.verbalized import LABELS
+from howsure.types import Fields
+
+if TYPE_CHECKING:
+    from howsure.studies.trust.study import TrustOptions
 
 LITTLE_MASS = 0.1
+Records = Sequence[TrustRecord]
 
 
-def judge(samples: Sequence[Sample], options: dict[str, Any], *, seed: int) -> dict[str, Any]:
-    more: dict[str, Any] = {}
-    if options["evidence"] == "logprobs":
-        more = {"trust_of_actions": estimate(Steps.of([_step(sample, "action_entropy_bits") for sample in samples]))}
-    return trust_summary(
-        [to_step(sample) for sample in samples],
-        seed=seed,
-        notes=list(_notes(samples, options)),
-        qualifier=_qualifier(samples, options["evidence"]),
-        evidence=options["evidence"],
-        view=options["view"],
-        episodes_reached=_reached(samples),
-        actions=_actions(samples),
-        answers=_answers(samples),
-        answer_forms=_counted(sample.result["answer_form"] for sample in samples),
-        **more,
+class Reached(Fields):
+    """Episodes in which the task was done."""
+
+    count: int
+    of: int
+
+
+class Actions(Fields, kw_only=True):
+    """What was done, and how much of it the world refused."""
+
+    taken: dict[str, int]
+    without_effect: int
+    none: int
+
+
+class AnswerCounts(Fields, kw_only=True):
+    """How many answers of a condition gave an action and an entropy, and why the others did not."""
+
+    asked: int
+    with_action: int
+    with_entropy: int
+    action_missing: dict[str, int]
+    entropy_missing: dict[str, int]
+    retries: int
+
+
+class TrustSummary(StepSummary, kw_only=True, omit_defaults=True):
+    """What a run says of trust."""
+
+    evidence: str
+    view: str
+    episodes_reached: Reached
+    actions: Actions
+    answers: dict[str, AnswerCounts]
+    """By condition."""
+    answer_forms: dict[str, int]
+    trust_of_actions: TrustFigure | None = None
+    """By log-probabilities alone: T of the entropies over the actions, onto which the alternatives are mapped."""
+
+
+def judge(samples: Sequence[Sample[TrustRecord]], options: TrustOptions) -> TrustSummary:
+    records = [sample.result for sample in samples]
+    figures = summarise(
+        [to_step(record) for record in records],
+        seed=options.seed,
+        notes=list(_notes(records, options)),
+        qualifier=_qualifier(records, options.evidence),
+    )
+    reached = {record.episode: False for record in records} | {r.episode: True for r in records if r.reached}
+    by_actions = None
+    if options.evidence == "logprobs":
+        by_actions = estimate(Steps.of([_step(record, "action_entropy_bits") for record in records]))
+    return TrustSummary(
+        **msgspec.structs.asdict(figures),
+        evidence=options.evidence or "",
+        view=options.view or "",
+        episodes_reached=Reached(sum(reached.values()), len(reached)),
+        actions=Actions(
+            taken=_counted(record.action for record in records),
+            without_effect=sum(record.moved is False for record in records),
+            none=sum(record.action is None for record in records),
+        ),
+        answers={c.value: _answers([record.conditions[c.value] for record in records]) for c in CONDITIONS},
+        answer_forms=_counted(record.answer_form for record in records),
+        trust_of_actions=by_actions,
     )
 
 
-def to_step(sample: Sample) -> Step:
-    """A sample as the row that every figure of trust is made of."""
-    result = sample.result
-    found = [result["conditions"][condition.value] for condition in CONDITIONS]
-    reasons = {
-        name: one["entropy_missing"] for name, one in zip(ENTROPIES, found, strict=True) if one["entropy_bits"] is None
-    }
+def to_step(record: TrustRecord) -> Step:
+    """A record as the row that every figure of trust is made of."""
+    answers = zip(ENTROPIES, record.conditions.answers(), strict=True)
     return msgspec.structs.replace(
-        _step(sample, "entropy_bits"),
-        reasons=reasons,
-        exact_bits=_three(sample, "exact_bits"),
-        low_bits=_three(sample, "low_bits"),
-        high_bits=_three(sample, "high_bits"),
-        unlisted=_three(sample, "unlisted"),
-        action_probability=result["action_probability"],
-        confidence=result.get("action_confidence"),
-        on_shortest_path=result["on_shortest_path"],
+        _step(record, "entropy_bits"),
+        reasons={name: answer.entropy_missing for name, answer in answers if answer.entropy_bits is None},
+        exact_bits=_three(record, "exact_bits"),
+        low_bits=_three(record, "low_bits"),
+        high_bits=_three(record, "high_bits"),
+        unlisted=_three(record, "unlisted"),
+        action_probability=record.action_probability,
+        confidence=record.action_confidence,
+        on_shortest_path=record.on_shortest_path,
     )
 
 
-def _step(sample: Sample, entropy: str) -> Step:
-    """One of the entropies of a sample's three answers, and what tells which steps and prompts are different."""
-    result = sample.result
+def _step(record: TrustRecord, entropy: str) -> Step:
+    """One of the entropies of the three answers, and what tells which steps and prompts are different."""
     return Step(
-        str(result["episode"]),
-        result["step"],
-        *_three(sample, entropy),
-        grounded=result["knowledge_count"] > 0,
-        instructed=result["instruction"] is not None,
-        first_episode=result["first_episode"],
-        chain=result.get("chain"),
+        str(record.episode),
+        record.step,
+        *_three(record, entropy),
+        grounded=record.knowledge_count > 0,
+        instructed=record.instruction is not None,
+        first_episode=record.first_episode,
+        chain=record.chain,
     )
 
 
-def _three(sample: Sample, name: str) -> Three:
-    bare, known, told = (sample.result["conditions"][condition.value].get(name) for condition in CONDITIONS)
+def _three(record: TrustRecord, name: str) -> Three:
+    bare, known, told = (getattr(answer, name) for answer in record.conditions.answers())
     return bare, known, told
 
 
-def _reached(samples: Sequence[Sample]) -> dict[str, int]:
-    episodes: dict[int, bool] = {}
-    for sample in samples:
-        number = sample.result["episode"]
-        episodes[number] = episodes.get(number, False) or bool(sample.result["reached"])
-    return {"count": sum(episodes.values()), "of": len(episodes)}
+def _answers(answers: Sequence[ConditionRecord]) -> AnswerCounts:
+    return AnswerCounts(
+        asked=len(answers),
+        with_action=sum(one.action is not None for one in answers),
+        with_entropy=sum(one.entropy_bits is not None for one in answers),
+        action_missing=_counted(one.action_missing for one in answers),
+        entropy_missing=_counted(one.entropy_missing for one in answers),
+        retries=sum(one.retries for one in answers if one.retries is not None),
+    )
 
 
-def _actions(samples: Sequence[Sample]) -> dict[str, Any]:
-    """What was done, and how much of it the world refused."""
-    taken = Counter(sample.result["action"] for sample in samples if sample.result["action"] is not None)
-    return {
-        "taken": dict(sorted(taken.items())),
-        "without_effect": sum(sample.result["moved"] is False for sample in samples),
-        "none": sum(sample.result["action"] is None for sample in samples),
-    }
+def _counted(words: Iterable[str | None]) -> dict[str, int]:
+    return dict(sorted(Counter(word for word in words if word is not None).items()))
 
 
-def _answers(samples: Sequence[Sample]) -> dict[str, Any]:
-    """For each condition, how many answers gave an action and an entropy, and why the others did not."""
-    found = {}
-    for condition in CONDITIONS:
-        of = [sample.result["conditions"][condition.value] for sample in samples]
-        found[condition.value] = {
-            "asked": len(of),
-            "with_action": sum(one["action"] is not None for one in of),
-            "with_entropy": sum(one["entropy_bits"] is not None for one in of),
-            "action_missing": _counted(one["action_missing"] for one in of),
-            "entropy_missing": _counted(one["entropy_missing"] for one in of),
-            "retries": sum(one.get("retries", 0) for one in of),
-        }
-    return found
+# -- notes --------------------------------------------------------------------------------------------------------
 
 
-def _counted(reasons: Iterator[str | None]) -> dict[str, int]:
-    return dict(sorted(Counter(reason for reason in reasons if reason is not None).items()))
-
-
-def _notes(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
+def _notes(records: Records, options: TrustOptions) -> Iterator[str]:
     """What a reader of the figures must know about how they came about."""
-    yield from _about_prompts(samples, options)
-    yield from _about_knowledge(samples, options)
-    yield from _about_answers(samples, options["evidence"])
-    if options["frames"] and len(samples) >= MOST_FRAMES:
+    yield from _about_prompts(records, options)
+    yield from _about_knowledge(records, options)
+    yield from _about_answers(records, options.evidence)
+    if options.frames and len(records) >= MOST_FRAMES:
         yield f"the replay holds the first {MOST_FRAMES} frames; all others are in the folder frames"
 
 
-def _about_prompts(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
-    total = len(samples)
-    ungrounded = sum(sample.result["knowledge_count"] == 0 for sample in samples)
+def _about_prompts(records: Records, options: TrustOptions) -> Iterator[str]:
+    total = len(records)
+    ungrounded = sum(record.knowledge_count == 0 for record in records)
     if ungrounded:
         what = "no step has any" if ungrounded == total else f"{ungrounded} of {total} steps have no"
         yield f"{what} grounding, so X and X|S are the same prompt there: --grounding FILE gives some"
-    untold = sum(sample.result["instruction"] is None for sample in samples)
+    untold = sum(record.instruction is None for record in records)
     if untold:
         yield f"{untold} of {total} steps have no instruction: --instruction gives one"
-    again = sum(sample.result["first_asked"] != sample.result["step"] for sample in samples)
+    again = sum(record.first_asked != record.step for record in records)
     if again:
-        way_out = ": --act sample leaves such places sooner" if options["act"] == "best" else ""
+        way_out = ": --act sample leaves such places sooner" if options.act == "best" else ""
         yield (
             f"{again} of {total} steps asked word for word what an earlier step of the episode had asked, which "
             f"tells nothing new{way_out}"
         )
-    latest = {sample.result["episode"]: sample.result["first_episode"] for sample in samples}
-    complete = [bits for sample in samples if None not in (bits := to_step(sample).bits)]
-    if options["act"] == "sample" and len(latest) > 1 and 2 * len(set(complete)) <= len(complete):
+    latest = {record.episode: record.first_episode for record in records}
+    complete = [bits for record in records if None not in (bits := _three(record, "entropy_bits"))]
+    if options.act == "sample" and len(latest) > 1 and 2 * len(set(complete)) <= len(complete):
         yield (
             f"the {len(complete)} complete steps hold {len(set(complete))} different measurements: episodes that begin "
             "in one place ask the same there"
@@ -157,7 +187,7 @@ def _about_prompts(samples: Sequence[Sample], options: dict[str, Any]) -> Iterat
             f"{copies} of {len(latest)} episodes asked word for word what an earlier one had asked, and tell nothing "
             "new: --act sample makes them different"
         )
-    if options["carry"] and len(latest) > 1:
+    if options.carry and len(latest) > 1:
         yield (
             "with --carry each episode begins with what was known at the end of the one before, so that all of them "
             "hang together and count as one"
@@ -166,65 +196,65 @@ def _about_prompts(samples: Sequence[Sample], options: dict[str, Any]) -> Iterat
         yield f"T and intervals take at least {LEAST_UNITS} different episodes: --episodes 10 --act sample gives some"
 
 
-def _about_knowledge(samples: Sequence[Sample], options: dict[str, Any]) -> Iterator[str]:
-    if options["own_grounding"] and options["evidence"] == "scored":
+def _about_knowledge(records: Records, options: TrustOptions) -> Iterator[str]:
+    if options.own_grounding and options.evidence == "scored":
         yield "scored answers write nothing, so there was nothing of the model's own grounding to keep"
-    refused = sum("refused" in one for sample in samples for one in sample.result["learned"])
+    refused = sum(one.refused is not None for record in records for one in record.learned)
     if refused:
         what = "1 new sentence of knowledge repeats" if refused == 1 else f"{refused} new sentences of knowledge repeat"
         yield f"{what} the instruction or the model's notes, and {'was' if refused == 1 else 'were'} not kept"
-    left_out = len({(s.result["episode"], one) for s in samples for one in s.result["left_out"]})
+    left_out = len({(record.episode, one) for record in records for one in record.left_out})
     if left_out:
         what = "1 sentence of the grounding holds" if left_out == 1 else f"{left_out} sentences of the grounding hold"
         yield f"{what} an instruction, and {'was' if left_out == 1 else 'were'} left out in that episode"
 
 
-def _about_answers(samples: Sequence[Sample], evidence: str) -> Iterator[str]:
-    tied = sum(sample.result["conditions"]["X|L,S"].get("tied", False) for sample in samples)
+def _about_answers(records: Records, evidence: str | None) -> Iterator[str]:
+    tied = sum(record.conditions.x_given_ls.tied is True for record in records)
     if tied:
         what = "1 action is" if tied == 1 else f"{tied} actions are"
         yield f"{what} the first of several that were given the same probability"
-    beyond = sum(not _can_be_named(sample.result["best_actions"]) for sample in samples)
+    beyond = sum(not _can_be_named(record.best_actions) for record in records)
     if evidence == "verbalized" and beyond:
         yield (
-            f"at {beyond} of {len(samples)} steps the shortest way goes on with an action that is no direction, which "
+            f"at {beyond} of {len(records)} steps the shortest way goes on with an action that is no direction, which "
             "these answers cannot name: --evidence logprobs can"
         )
-    if (mass := _little_mass(samples, evidence)) is not None:
+    if (mass := _little_mass(records, evidence)) is not None:
         yield (
             f"left to itself the model would hardly answer with an action (all together have {_percent(mass)} of its "
             "probability): the entropies are those among the actions alone"
         )
-    if (other := _much_else(samples, evidence)) is not None:
+    if (other := _much_else(records, evidence)) is not None:
         yield (
             f"{other:.0%} of the probability lies on what is no allowed action, which the entropies count too: "
             "entropy_action and trust_T_action in steps.csv take it as one outcome"
         )
 
 
-def _qualifier(samples: Sequence[Sample], evidence: str) -> str | None:
+def _qualifier(records: Records, evidence: str | None) -> str | None:
     """What every entropy of this run is of, where that is little of what the model would say."""
-    if (mass := _little_mass(samples, evidence)) is not None:
+    if (mass := _little_mass(records, evidence)) is not None:
         return f"among actions, which have {_percent(mass)} of the probability"
-    if (other := _much_else(samples, evidence)) is not None:
+    if (other := _much_else(records, evidence)) is not None:
         return f"{other:.0%} of the probability is on no allowed action"
     return None
 
 
-def _little_mass(samples: Sequence[Sample], evidence: str) -> float | None:
+def _little_mass(records: Records, evidence: str | None) -> float | None:
     """The probability of all actions together, where it is little."""
-    mass = _mean(one.get("allowed_mass") for one in _conditions(samples))
+    mass = _mean(one.allowed_mass for one in _conditions(records))
     return mass if evidence == "scored" and mass is not None and mass < LITTLE_MASS else None
 
 
-def _much_else(samples: Sequence[Sample], evidence: str) -> float | None:
+def _much_else(records: Records, evidence: str | None) -> float | None:
     """The probability of what is no allowed action, where it is most of it."""
-    other = _mean(one.get("other") for one in _conditions(samples))
+    other = _mean(one.other for one in _conditions(records))
     return other if evidence == "logprobs" and other is not None and other > 0.5 else None
 
 
-def _conditions(samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
-    return (sample.result["conditions"][condition.value] for sample in samples for condition in CONDITIONS)
+def _conditions(records: Records) -> Iterator[ConditionRecord]:
+    return (answer for record in records for answer in record.conditions.answers())
 
 
 def _can_be_named(best: list[str] | None) -> bool:

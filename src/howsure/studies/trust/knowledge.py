@@ -12,13 +12,13 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import msgspec
 
 from howsure.errors import InputError
 from howsure.models.contract import Capability, Message, Model
 from howsure.storage import local, open_regular
+from howsure.types import Fields
 
 MOST_BYTES = 1 << 20
 MOST_SENTENCE_CHARACTERS = 300
@@ -140,16 +140,12 @@ def _holds(words: list[str], told: list[str]) -> bool:
 # -- growing ------------------------------------------------------------------------------------------------------
 
 
-class Learned(NamedTuple):
+class Learned(Fields, omit_defaults=True):
     """A sentence that was taken up, or refused with the reason; `source` tells where it is from."""
 
     sentence: str
     source: str
     refused: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"sentence": self.sentence, "source": self.source}
-        return found if self.refused is None else found | {"refused": self.refused}
 
 
 def take_up(

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from howsure.errors import InputError
@@ -20,10 +21,10 @@ from howsure.measures import trust_of_each
 from howsure.storage import is_address
 from howsure.studies.trust.csv_lines import ENTROPY_COLUMNS
 from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
-from howsure.studies.trust.estimates import means, trust_summary
-from howsure.studies.trust.ratio import estimate
+from howsure.studies.trust.estimates import StepSummary, means, summarise
+from howsure.studies.trust.ratio import TrustFigure, estimate
 from howsure.studies.trust.steps import Steps
-from howsure.types import Shown
+from howsure.types import Fields, html_of
 
 __all__ = ["Analysis", "StepLog", "analyse", "read_steps_csv"]
 
@@ -36,13 +37,49 @@ SHOWN_FILES = 50
 """Files that a summary holds apart, the first ones; all of them are in the other figures."""
 
 
-class Analysis(NamedTuple):
-    """The summary, and whether a file could not be read; `summary["problems"]` has a sentence for each."""
+class Recorded(Fields, kw_only=True):
+    """Trusts that a log records, held against those that the entropies beside them give."""
 
-    summary: dict[str, Any]
+    rows: int
+    compared: int
+    differing: int
+    without_entropies: int
+
+
+class FileFigures(Fields, kw_only=True):
+    """One file by itself."""
+
+    file: str
+    delimiter: str
+    columns_missing: list[str]
+    episodes_from: str
+    episode_count: int
+    recorded: Recorded
+    rows: int
+    complete: int
+    mean_entropy_bits: dict[str, float | None]
+    delta_h_s_bits: float | None
+    delta_h_ls_bits: float | None
+    trust: TrustFigure
+
+
+class LogSummary(StepSummary, kw_only=True):
+    """What logs say of trust: the summary of a run, as far as logs tell."""
+
+    files: list[FileFigures]
+    recorded: Recorded
+    problems: list[str]
+    """A sentence for each file that could not be read."""
+
+
+class Analysis(NamedTuple):
+    """The summary, and whether a file could not be read; `summary.problems` has a sentence for each."""
+
+    summary: LogSummary
     failed: bool
 
-    _repr_html_ = Shown._repr_html_
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def analyse(paths: Sequence[PathLike], *, seed: int = 0) -> Analysis:
@@ -53,15 +90,14 @@ def analyse(paths: Sequence[PathLike], *, seed: int = 0) -> Analysis:
     named = _labelled(logs) if len(logs) > 1 else logs
     steps = Steps.joined([log.steps for log in named])
     checked = [_recorded(log) for log in logs]
-    notes += [note for log in logs for note in log.notes] + [note for _, found in checked for note in found]
+    notes += [note for log in logs for note in log.notes] + [note for _, remarks in checked for note in remarks]
     if len(logs) > SHOWN_FILES:
         notes.append(f"the first {SHOWN_FILES} files are listed apart; {len(logs) - SHOWN_FILES:,} more are not")
-    summary = trust_summary(
-        steps,
-        seed=seed,
-        notes=notes,
-        files=[_file(log, counts) for log, (counts, _) in list(zip(named, checked, strict=True))[:SHOWN_FILES]],
-        recorded={name: sum(counts[name] for counts, _ in checked) for name in checked[0][0]},
+    counts = [one for one, _ in checked]
+    summary = LogSummary(
+        **msgspec.structs.asdict(summarise(steps, seed=seed, notes=notes)),
+        files=[_file(log, one) for log, one in list(zip(named, counts, strict=True))[:SHOWN_FILES]],
+        recorded=Recorded(**{name: sum(one[name] for one in counts) for name in counts[0]}),
         problems=problems,
     )
     return Analysis(summary, bool(problems))
@@ -109,42 +145,41 @@ def _labels(log: StepLog) -> Iterator[str]:
         yield log.name if alone else f"{log.name}, {episode}"
 
 
-def _file(log: StepLog, recorded: dict[str, int]) -> dict[str, Any]:
-    return {
-        "file": log.name,
-        "delimiter": log.delimiter,
-        "columns_missing": list(log.columns_missing),
-        "episodes_from": log.episodes_from,
-        "episode_count": len(log.steps.episodes),
-        "recorded": recorded,
-        "rows": len(log.steps),
+def _file(log: StepLog, recorded: Recorded) -> FileFigures:
+    return FileFigures(
+        file=log.name,
+        delimiter=log.delimiter,
+        columns_missing=list(log.columns_missing),
+        episodes_from=log.episodes_from,
+        episode_count=len(log.steps.episodes),
+        recorded=recorded,
+        rows=len(log.steps),
         **means(log.steps, np.flatnonzero(log.steps.complete)),
-        "trust": estimate(log.steps),
-    }
+        trust=estimate(log.steps),
+    )
 
 
 # -- what a log says of trust itself -------------------------------------------------------------------------------
 
 
-def _recorded(log: StepLog) -> tuple[dict[str, int], list[str]]:
+def _recorded(log: StepLog) -> tuple[Recorded, list[str]]:
     """Recorded trusts held against those that the entropies beside them give; and sentences about what differs."""
-    said, found = log.trust_recorded, trust_of_each(*log.steps.bits.T)
+    said, computed = log.trust_recorded, trust_of_each(*log.steps.bits.T)
     there = ~np.isnan(said)
-    slack = _slack(log, found)
-    compared = there & ~np.isnan(found) & np.isfinite(slack)
+    slack = _slack(log, computed)
+    compared = there & ~np.isnan(computed) & np.isfinite(slack)
     differs = np.zeros(len(said), dtype=np.bool_)
-    differs[compared] = np.abs(said[compared] - found[compared]) > slack[compared]
-    baseless = there & ~log.steps.complete
-    counts = {
-        "rows": int(there.sum()),
-        "compared": int(compared.sum()),
-        "differing": int(differs.sum()),
-        "without_entropies": int(baseless.sum()),
-    }
-    return counts, list(_about_recorded(log, counts, differs, found))
+    differs[compared] = np.abs(said[compared] - computed[compared]) > slack[compared]
+    counts = Recorded(
+        rows=int(there.sum()),
+        compared=int(compared.sum()),
+        differing=int(differs.sum()),
+        without_entropies=int((there & ~log.steps.complete).sum()),
+    )
+    return counts, list(_about_recorded(log, counts, differs, computed))
 
 
-def _slack(log: StepLog, found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _slack(log: StepLog, computed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """How far rounding alone can take a recorded T from the one computed; inf where that has no bound.
 
     Entropies printed with d decimals are off by up to half a unit of the last, so numerator and denominator each by
@@ -153,21 +188,21 @@ def _slack(log: StepLog, found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     x, xs, xls = (0.5 * 10.0 ** -log.decimals.get(column, 17) for column in ENTROPY_COLUMNS)
     own = 0.5 * 10.0 ** -log.decimals.get("trust_T", 17)
     room = np.abs(log.steps.bits[:, 0] - log.steps.bits[:, 2]) - (x + xls)
-    bound = np.full(len(found), np.inf)
-    np.divide((x + xs) + np.abs(found) * (x + xls), room, out=bound, where=room > 0)
+    bound = np.full(len(computed), np.inf)
+    np.divide((x + xs) + np.abs(computed) * (x + xls), room, out=bound, where=room > 0)
     return np.maximum(bound + own, RECORDED_TOLERANCE)
 
 
 def _about_recorded(
-    log: StepLog, counts: dict[str, int], differs: np.ndarray[Any, Any], found: np.ndarray[Any, Any]
+    log: StepLog, counts: Recorded, differs: np.ndarray[Any, Any], computed: np.ndarray[Any, Any]
 ) -> Iterator[str]:
-    if counts["differing"]:
+    if counts.differing:
         first = int(np.flatnonzero(differs)[0])
         yield (
-            f"{log.name}: {counts['differing']:,} of {counts['compared']:,} recorded trust_T differ from what their "
+            f"{log.name}: {counts.differing:,} of {counts.compared:,} recorded trust_T differ from what their "
             f"entropies give by more than rounding explains, the first in line {log.lines[first]} "
-            f"({log.trust_recorded[first]:.4g} recorded, {found[first]:.4g} computed); the figures here are computed"
+            f"({log.trust_recorded[first]:.4g} recorded, {computed[first]:.4g} computed); the figures here are computed"
         )
-    if counts["without_entropies"]:
-        rows = "1 row records" if counts["without_entropies"] == 1 else f"{counts['without_entropies']:,} rows record"
+    if counts.without_entropies:
+        rows = "1 row records" if counts.without_entropies == 1 else f"{counts.without_entropies:,} rows record"
         yield f"{log.name}: {rows} a trust_T without the three entropies that it is made of, and cannot be used"

@@ -16,6 +16,7 @@ from howsure.measures import LEAST_GAIN_BITS, LEAST_UNITS, Interval, TrustEstima
 from howsure.studies.sureness import LEVEL, ends
 from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.steps import Bools, Steps
+from howsure.types import Fields
 
 ROUNDING_BITS = 1e-9
 """Entropies this near to each other differ by rounding."""
@@ -24,33 +25,73 @@ SAME_WITHOUT_GROUNDING = "X and X|S are the same prompt"
 SAME_WITHOUT_INSTRUCTION = "X|S and X|L,S are the same prompt"
 
 
-def estimate(table: Steps, *, level: float = LEVEL) -> dict[str, Any]:
+class Mean(Fields, kw_only=True):
+    """A mean over steps with its interval over episodes."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    level: float | None
+    method: str | None
+    approximate: bool | None
+
+
+class TrustBounds(Fields):
+    """Between what T lies, whatever the tokens are that are not listed."""
+
+    low: float
+    high: float
+
+
+class TrustFigure(Fields, kw_only=True):
+    """T over the complete steps, and why it is not identified where it is None; the two differences stand always."""
+
+    value: float | None
+    identified: bool
+    why: str | None
+    """One word to be counted by."""
+    reason: str | None
+    low: float | None
+    high: float | None
+    level: float | None
+    method: str | None
+    approximate: bool | None
+    bounds: TrustBounds | None
+    delta_h_s_bits: Mean
+    delta_h_ls_bits: Mean
+    floor_bits: float
+    steps: int
+    episode_count: int
+    independent_episodes: int
+
+
+def estimate(table: Steps, *, level: float = LEVEL) -> TrustFigure:
     """T over the complete steps with its interval and bounds, the two differences, and why T is not identified."""
     rows = table.complete
     h_x, h_xs, h_xls = table.entropies[rows].T
-    found = trust_over_steps(h_x, h_xs, h_xls, table.unit[rows], level=level, floor=LEAST_GAIN_BITS)
+    ratio = trust_over_steps(h_x, h_xs, h_xls, table.unit[rows], level=level, floor=LEAST_GAIN_BITS)
     between = _Bounds.of(table, rows)
-    why = _why_not(found, Prompts.of(table, rows), between)
+    why = _why_not(ratio, Prompts.of(table, rows), between)
     shown = why is None
     episodes = len(np.unique(table.episode[rows]))
     limits = between.trust if shown and between is not None else None
-    return {
-        "value": found.trust if shown else None,
-        "identified": shown,
-        "why": why,
-        "reason": None if why is None else _reason(why, found, episodes, between),
-        **ends(found.interval if shown else None),
-        "bounds": None if limits is None else {"low": limits[0], "high": limits[1]},
-        "delta_h_s_bits": {"value": found.numerator, **ends(found.numerator_interval)},
-        "delta_h_ls_bits": {"value": found.denominator, **ends(found.denominator_interval)},
-        "floor_bits": LEAST_GAIN_BITS,
-        "steps": found.steps_used,
-        "episode_count": episodes,
-        "independent_episodes": found.units,
-    }
+    return TrustFigure(
+        value=ratio.trust if shown else None,
+        identified=shown,
+        why=why,
+        reason=None if why is None else _reason(why, ratio, episodes, between),
+        **ends(ratio.interval if shown else None),
+        bounds=None if limits is None else TrustBounds(*limits),
+        delta_h_s_bits=Mean(value=ratio.numerator, **ends(ratio.numerator_interval)),
+        delta_h_ls_bits=Mean(value=ratio.denominator, **ends(ratio.denominator_interval)),
+        floor_bits=LEAST_GAIN_BITS,
+        steps=ratio.steps_used,
+        episode_count=episodes,
+        independent_episodes=ratio.units,
+    )
 
 
-def why_no_share(result: Mapping[str, Any]) -> str | None:
+def why_no_share(result: Mapping[str, Any] | Fields) -> str | None:
     """Why T of a step would be no share of a gain, in a few words; None where it is one, or where it is missing.
 
     >>> of = {"X": {"entropy_bits": 1.0}, "X|S": {"entropy_bits": 1.1}, "X|L,S": {"entropy_bits": 1.3}}
@@ -112,7 +153,7 @@ class _Bounds(NamedTuple):
         return cls(least, most, trust_bounds(least, most) if gained else None)
 
 
-def bounds_in_words(bounds: dict[str, float] | None) -> str | None:
+def bounds_in_words(bounds: TrustBounds | Mapping[str, float] | None) -> str | None:
     """`between 0.31 and 0.42 whatever the unlisted tokens are`, for what `estimate` gives as bounds."""
     if bounds is None:
         return None
@@ -122,7 +163,7 @@ def bounds_in_words(bounds: dict[str, float] | None) -> str | None:
     return f"between {low} and {high} whatever the unlisted tokens are"
 
 
-def beyond_in_words(trust: dict[str, Any]) -> str | None:
+def beyond_in_words(trust: TrustFigure | Mapping[str, Any]) -> str | None:
     """What a T outside of 0 to 1 means, as far as its interval allows; nothing for one inside."""
     value, low, high = trust["value"], trust["low"], trust["high"]
     if low is None or high is None:  # a run of an earlier version, in which nothing varied
@@ -137,18 +178,18 @@ def beyond_in_words(trust: dict[str, Any]) -> str | None:
 # -- why not -------------------------------------------------------------------------------------------------------
 
 
-def _why_not(found: TrustEstimate, prompts: Prompts, bounds: _Bounds | None) -> str | None:
+def _why_not(ratio: TrustEstimate, prompts: Prompts, bounds: _Bounds | None) -> str | None:
     """What is missing most: without a difference in the prompts no number of episodes would help."""
-    if found.why == "no_steps":
-        return found.why
+    if ratio.why == "no_steps":
+        return ratio.why
     if not prompts.grounded.any():
         return "no_grounding"
     if not prompts.instructed.any():
         return "no_instruction"
-    return found.why or ("unlisted_tokens" if bounds is not None and bounds.trust is None else None)
+    return ratio.why or ("unlisted_tokens" if bounds is not None and bounds.trust is None else None)
 
 
-def _reason(why: str, found: TrustEstimate, episodes: int, bounds: _Bounds | None) -> str:
+def _reason(why: str, ratio: TrustEstimate, episodes: int, bounds: _Bounds | None) -> str:
     """The sentence for each of these, with its numbers."""
     match why:
         case "no_steps":
@@ -158,16 +199,16 @@ def _reason(why: str, found: TrustEstimate, episodes: int, bounds: _Bounds | Non
         case "no_instruction":
             return f"no step has an instruction, so {SAME_WITHOUT_INSTRUCTION}"
         case "few_units":
-            return _too_few(found.units, episodes)
+            return _too_few(ratio.units, episodes)
         case "alike":
             return f"T is the same in all of {episodes} episodes, which tells nothing of chance"
         case "below_zero":
-            lost = _interval(found, found.denominator_interval)
+            lost = _interval(ratio, ratio.denominator_interval)
             return f"ΔH_L,S is below zero ({lost}): told everything, the model was less sure"
         case "not_above_zero":
-            return f"ΔH_L,S is not clearly above zero ({_interval(found, found.clear_interval)})"
+            return f"ΔH_L,S is not clearly above zero ({_interval(ratio, ratio.clear_interval)})"
         case "below_floor":
-            small = f"{found.denominator:.2g} bits is below the floor of {LEAST_GAIN_BITS} bits"
+            small = f"{ratio.denominator:.2g} bits is below the floor of {LEAST_GAIN_BITS} bits"
             return f"ΔH_L,S of {small}: too small to have shares"
         case _:
             return _turned_around(bounds)
@@ -181,10 +222,10 @@ def _too_few(independent: int, episodes: int) -> str:
     return f"{independent} independent of {episodes} {noun}, and T takes at least {LEAST_UNITS}"
 
 
-def _interval(found: TrustEstimate, interval: Interval | None) -> str:
+def _interval(ratio: TrustEstimate, interval: Interval | None) -> str:
     """`99 % interval -0.312 to 0.020 bits`, or the value where nothing varies."""
     if interval is None:
-        return f"{found.denominator:.3f} bits"
+        return f"{ratio.denominator:.3f} bits"
     level = "" if interval.level == LEVEL else f"{interval.level:.0%} interval "
     return f"{level}{'about ' if interval.approximate else ''}{interval.low:.3f} to {interval.high:.3f} bits"
 

@@ -17,9 +17,8 @@ import numpy as np
 
 from howsure.evidence import Distribution
 from howsure.measures import entropy_nats, verbalized_entropy_nats
-from howsure.studies.trust.json_places import INCOMPLETE, first_object
-from howsure.studies.trust.notes import note_schemas, read_notes
-from howsure.studies.trust.spellings import DIRECTIONS
+from howsure.studies.trust.answers import DIRECTIONS
+from howsure.studies.trust.json_places import INCOMPLETE, first_object, note_schemas, read_notes
 
 STEPS = ("step1", "step2", "step3")
 LABELS = tuple(DIRECTIONS)

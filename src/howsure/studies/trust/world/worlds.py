@@ -16,7 +16,7 @@ from howsure.models.images import Picture
 from howsure.studies.trust.world import words
 from howsure.studies.trust.world.actions import DIRECTIONS, DONE, DROP, MOVES, PICK_UP, TOGGLE, parse_action
 from howsure.studies.trust.world.board import Board
-from howsure.studies.trust.world.maps import MapPlan, read_map
+from howsure.studies.trust.world.maps import MapPlan, parse_map, read_map
 from howsure.studies.trust.world.search import Best, Node, Task, shortest
 from howsure.studies.trust.world.tasks import task_of
 
@@ -270,3 +270,22 @@ def _unknown(name: str, registered: list[str]) -> str:
         f"there is no world {name[:80]!r}: give a map's .json file, one of {', '.join(SHIPPED_MAPS)}, or the id of one "
         f"of MiniGrid's {len(ids)} environments{like}"
     )
+
+
+# -- the maps that come with howsure ----------------------------------------------------------------------------------
+
+
+def map_text(name: str) -> str:
+    """A shipped map as its file holds it."""
+    if name not in SHIPPED_MAPS:
+        raise InputError(f"there is no map {name!r}; there are {', '.join(SHIPPED_MAPS)}")
+    return (files("howsure.data") / "maps" / f"{name}.json").read_text(encoding="utf-8")
+
+
+def shipped_maps() -> list[dict[str, Any]]:
+    """Name, size and instruction of each."""
+    plans = [(name, parse_map(map_text(name), name)) for name in SHIPPED_MAPS]
+    return [
+        {"name": name, "width": plan.width, "height": plan.height, "instruction": plan.instruction}
+        for name, plan in plans
+    ]
