@@ -34,23 +34,23 @@ def _escaped(words: str) -> str:
 
 def check(page: str, what: str, wanted: str) -> None:
     path = DOCS / f"{page}.md"
-    begin, end = f"<!-- options of {what} -->\n", f"<!-- end of options of {what} -->"
+    begin, end = f"<!-- {what} -->\n", f"<!-- end of {what} -->"
     text = path.read_text(encoding="utf-8")
     kept = re.search(f"{re.escape(begin)}(.*?){re.escape(end)}", text, re.S)
-    assert kept is not None, f"{path.name} has no place for the options of {what}: {begin}{end}"
+    assert kept is not None, f"{path.name} has no place for the {what}: {begin}{end}"
     if WRITE:
         path.write_text(text.replace(kept[0], f"{begin}{wanted}\n{end}"), encoding="utf-8")
     else:
-        assert kept[1] == f"{wanted}\n", "HOWSURE_WRITE_DOCS=1 pytest tests/test_docs_tables.py writes it anew"
+        assert kept[1] == f"{wanted}\n", "HOWSURE_WRITE_DOCS=1 pytest tests/test_docs_*.py writes it anew"
 
 
 @pytest.mark.parametrize("study", list(registry.HOMES))
 def test_a_page_has_the_options_of_its_study(study: str) -> None:
     shared = frozenset(one.name for kind in SHARED for one in declared(kind) if one.about is not None)
-    check(study.partition(" ")[0], study, table(registry.study_named(study).options, shared))
+    check(study.partition(" ")[0], f"options of {study}", table(registry.study_named(study).options, shared))
 
 
 @pytest.mark.parametrize("kind", SHARED)
 def test_a_page_has_the_options_that_all_share(kind: type[Options]) -> None:
     engine = frozenset(names_of(EngineOptions)) if kind is not EngineOptions else frozenset()
-    check("options", kind.__name__, table(kind, engine))
+    check("options", f"options of {kind.__name__}", table(kind, engine))

@@ -270,6 +270,7 @@ _Place = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 class TopRecord(msgspec.Struct):
     starts: list[_Place]
+    """The alternatives of token i are entries `starts[i]` to `starts[i + 1]` of the other lists."""
     tokens: list[str]
     logprobs: list[float]
     bytes: list[str | None] | None = None
@@ -278,10 +279,14 @@ class TopRecord(msgspec.Struct):
 class TokenRecord(msgspec.Struct):
     tokens: list[str]
     logprobs: list[float]
+    """Natural logarithms; −9999 is probability zero."""
     bytes: list[str | None] | None = None
+    """The tokens' bytes in hexadecimal, where the source tells them."""
     top: TopRecord | None = None
     entropies_nats: list[float] | None = None
+    """Over the whole vocabulary, from models on this machine."""
     prefix_chars: int = 0
+    """Characters of the prefix within the first token, where one straddles the boundary."""
 
 
 class _DistributionRecord(msgspec.Struct):

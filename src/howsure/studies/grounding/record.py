@@ -35,6 +35,7 @@ class Target(Fields):
 
     kind: TargetKind
     coords: tuple[float, ...] = ()
+    """In the 0–1000 frame, as all places are."""
 
     @property
     def is_region(self) -> bool:

@@ -12,8 +12,10 @@ class McqRecord(Fields, kw_only=True):
     question: str
     choices: list[str]
     answer_index: int
+    """The right choice, counted from 0."""
     group: str | None = None
     cluster: str | None = None
+    """Questions with the same one hang together, as those about one image do."""
     image_path: str | None = None
     image_sha256: str | None = None
     predicted_index: int | None = None
@@ -30,9 +32,11 @@ class McqRecord(Fields, kw_only=True):
     predicted_index_per_byte: int | None = None
     predicted_index_pmi: int | None = None
     unconditional_log_likelihoods: list[float] | None = None
+    """Of each choice without its question."""
     pmi_missing: str | None = None
     """Why there is no PMI."""
     token_counts: list[int] | None = None
+    """Of each choice, as are the bytes."""
     byte_counts: list[int] | None = None
     straddled: bool | None = None
     """Whether a token lies across the end of the prompt, and all was scored from it on."""

@@ -53,9 +53,11 @@ class Blocks(Fields, kw_only=True):
     bytes: list[int]
     impossible: list[int]
     unknown: list[int] | None = None
+    """Of n-gram models: words that are not in the vocabulary."""
     unknown_nats: list[float] | None = None
     unknown_impossible: list[int] | None = None
     ends: list[int] | None = None
+    """Of n-gram models: ends of sentences."""
     ends_nats: list[float] | None = None
     ends_impossible: list[int] | None = None
 
@@ -73,6 +75,7 @@ class Excerpts(Fields):
     """How each block of a passage begins, and the first tokens of the passage."""
 
     excerpts: list[str]
+    """How each block begins."""
     beginning: Beginning
 
 
@@ -81,6 +84,7 @@ class PerplexityRecord(Fields, kw_only=True):
 
     document: str
     part: int
+    """Which passage of its document."""
     last: bool
     """Whether no passage of the document comes after it."""
     blocks: Blocks | None = None
