@@ -110,7 +110,7 @@ COMMANDS = (
     "theorem",
 )
 GROUPS = {
-    "trust": ("run", "analyse", "coherent", "maps"),
+    "trust": ("run", "coherent", "analyse", "maps"),
     "grounding": ("run", "convert", "overlay"),
     "ngram": ("train",),
 }

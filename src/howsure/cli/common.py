@@ -20,41 +20,9 @@ P = ParamSpec("P")
 DONE, SOME_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 DEBUG_VARIABLE = "HOWSURE_DEBUG"
 
-ModelOption = Annotated[
-    str,
-    typer.Option("--model", "-m", help="Model name; `howsure models` lists the kinds.", show_default=True),
-]
-BaseUrl = Annotated[
-    str | None, typer.Option(help="Address of an OpenAI-compatible server, such as http://127.0.0.1:8080/v1.")
-]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps. Default: a GPU where there is one.")]
-TokenBudget = Annotated[int | None, typer.Option(help="Tokens run at once. Default: 2048 on a CPU, 16384 on a GPU.")]
-Dtype = Annotated[
-    str | None, typer.Option(help="float32, bfloat16, float16. Default: float32 on a CPU, the checkpoint's on a GPU.")
-]
-TrustRemoteCode = Annotated[
-    bool, typer.Option("--trust-remote-code", help="Let a checkpoint run Python code of its own.")
-]
 Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn by chance.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks, only the result.")]
-EngineName = Annotated[
-    str, typer.Option("--engine", help="Who does the work: local, this process; ray, workers of Ray.")
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        "--address", help="With --engine ray: a cluster, such as 10.0.0.5:6379 or auto. Default: Ray on this machine."
-    ),
-]
-Workers = Annotated[
-    int | None, typer.Option(help="With --engine ray: how many, each with its own model. Default: all that have room.")
-]
-GpusPerWorker = Annotated[float | None, typer.Option(help="With --engine ray: 1, or a part such as 0.5. Default: 0.")]
-CpusPerWorker = Annotated[
-    float | None,
-    typer.Option(help="With --engine ray: cores for each worker. Default: 1; for a network on CPUs as many as here."),
-]
 PLACE: dict[str, Any] = {"parser": lambda value: place(value), "metavar": "<path>"}
 """Of an option that takes a path of this machine or an address, such as s3://bucket/runs/first."""
 LOCAL: dict[str, Any] = {"parser": lambda value: local_file(value), "metavar": "<path>"}

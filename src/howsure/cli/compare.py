@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 from howsure.cli import common
-from howsure.cli.commands import View, command
+from howsure.cli.commands import command
+from howsure.cli.studies import FlipsView, print_comparison
 from howsure.options import Opt, Options
 
 
@@ -22,13 +23,8 @@ class CompareOptions(Options):
     ] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompareView(View):
-    flips: Annotated[int, Opt("mcq and grounding: how many flips of each kind to show.")] = 5
-
-
-@command(CompareOptions, CompareView)
-def compare(options: CompareOptions, view: CompareView) -> int:
+@command(CompareOptions, FlipsView)
+def compare(options: CompareOptions, view: FlipsView) -> int:
     """Compare two finished runs over the same data: what changed, and is it more than chance?
 
     mcq runs over the same questions, perplexity runs over the same texts (per
@@ -37,7 +33,6 @@ def compare(options: CompareOptions, view: CompareView) -> int:
 
     Example: howsure compare runs/before runs/after
     """
-    from howsure.cli.studies import print_comparison
     from howsure.runs import Run
     from howsure.runs.files import to_json, write_atomic
     from howsure.storage.writing import check_writable
