@@ -45,9 +45,9 @@ def _attributes(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 def html_of(thing: Any) -> str:
     """How a notebook shows something. Notebooks ask the object, so that here an object asks the room above."""
-    from howsure.report import notebook
+    from howsure.report.notebook import html_of as cell
 
-    return str(notebook.html_of(thing))  # plain text, which others may add to without its being escaped
+    return str(cell(thing))  # plain text, which others may add to without its being escaped
 
 
 class Shown:
