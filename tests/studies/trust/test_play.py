@@ -19,6 +19,7 @@ from howsure.models.contract import Message
 from howsure.runs.run import prepared
 from howsure.studies.trust import TRUST, Told, TrustOptions, UserInput, trust
 from howsure.studies.trust.artefacts import StepTable, columns
+from howsure.studies.trust.episode import Episode
 from howsure.studies.trust.logs import analyse
 from howsure.studies.trust.prompts import NEUTRAL, Prompt
 from howsure.studies.trust.world import SHIPPED_MAPS
@@ -689,6 +690,57 @@ def test_a_run_is_taken_up_with_knowledge_that_looks_like_a_remark(tmp_path: Pat
         assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
     lines = (tmp_path / "whole" / "grounding" / "episode-1.txt").read_text().splitlines()
     assert lines[1:6] == ["The floor is clean.", "Doors creak.", "Beds block.", "mind the carpet", "mind the step"]
+
+
+def test_a_run_of_the_first_edition_is_resumed(tmp_path: Path, grounding: Path) -> None:
+    """Its conditions held only what their kind of evidence gives."""
+
+    def play(out: str, stop: int | None = None) -> Any:
+        def on_step(sample: Any) -> None:
+            if sample.index == stop:
+                raise Stops
+
+        return trust("home", Scorer(table), grounding=grounding, episodes=3, max_steps=3, out=tmp_path / out,
+                     on_step=on_step)  # fmt: skip
+
+    whole = play("whole")
+    with pytest.raises(Stops):
+        play("torn", stop=4)
+    path = tmp_path / "torn" / "samples.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        for name, condition in line["result"]["conditions"].items():
+            kept = {field: value for field, value in condition.items() if value is not None}
+            line["result"]["conditions"][name] = {"entropy_missing": None, "action_missing": None, **kept}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert play("torn").summary == whole.summary
+    for name in ("steps.csv", "summary.json", "replay.gif"):
+        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_whole_episodes_are_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished run that is called again needs no model, and one that goes on begins where it stopped."""
+    replayed: list[int] = []
+    replay = Episode.replay
+    monkeypatch.setattr(Episode, "replay", lambda self, one: (replayed.append(one.episode), replay(self, one))[1])
+
+    def play(stop: int | None = None) -> Scorer:
+        def on_step(sample: Any) -> None:
+            if sample.index == stop:
+                raise Stops
+
+        model = Scorer(table)
+        monkeypatch.setattr(model, "load", lambda: loaded.append(model), raising=False)
+        trust("home", model, episodes=3, max_steps=3, act="sample", out=tmp_path / "run", on_step=on_step)
+        return model
+
+    loaded: list[Any] = []
+    with pytest.raises(Stops):
+        play(stop=4)
+    play()
+    assert (replayed, len(loaded)) == ([2, 2], 2)
+    assert play().batches == []
+    assert (replayed, len(loaded)) == ([2, 2], 2)
 
 
 def test_a_world_that_changed_is_told(tmp_path: Path) -> None:

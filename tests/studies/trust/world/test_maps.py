@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import HowsureError, InputError
-from howsure.studies.trust.world.colours import colour
-from howsure.studies.trust.world.graphemes import cells
-from howsure.studies.trust.world.maps import MOST_BYTES, MapPlan, parse_map, read_map
+from howsure.studies.trust.world.maps import MOST_BYTES, MapPlan, cells, colour, parse_map, read_map
 
 PLAIN = {"⬛": {"type": "wall"}, "⬜": {"type": "empty"}}
 BOX = ["⬛⬛⬛⬛", "⬛🤖⬜⬛", "⬛⬜🎯⬛", "⬛⬛⬛⬛"]

@@ -11,6 +11,7 @@ Positions are counted from 0 in the file, and rows and columns from 1 in message
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import re
@@ -20,10 +21,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from howsure.errors import InputError
+from howsure.errors import InputError, MissingExtra
 from howsure.storage import local, read_regular
-from howsure.studies.trust.world.colours import RGB, colour
-from howsure.studies.trust.world.graphemes import cells, plain
+
+RGB = tuple[int, int, int]
+MINIGRID: dict[str, RGB] = {
+    "red": (255, 0, 0),
+    "green": (0, 255, 0),
+    "blue": (0, 0, 255),
+    "purple": (112, 39, 195),
+    "yellow": (255, 255, 0),
+    "grey": (100, 100, 100),
+}
 
 ROBOT, GOAL = "🤖", "🎯"
 TYPES = ("wall", "empty", "floor", "emoji", "door", "key", "ball", "box", "lava", "goal")
@@ -343,3 +352,78 @@ def _shown(cell: str) -> str:
     codes = " ".join(f"U+{ord(char):04X}" for char in cell[:6]) + (" …" if len(cell) > 6 else "")
     seen = "".join(char for char in cell[:12] if char.isprintable() or char == "\u200d")
     return f"'{seen}' ({codes})" if codes else "'' (an empty text)"
+
+
+# -- colours: MiniGrid's six as it draws them, the names of the web, and #rrggbb --------------------------------------
+
+
+def colour(name: str | None) -> tuple[str, RGB]:
+    """A colour's name as we write it and its value; none given means grey."""
+    if name is None:
+        return "grey", MINIGRID["grey"]
+    said = re.sub(r"[\s_-]", "", name.lower()).replace("gray", "grey")
+    if re.fullmatch(r"#[0-9a-f]{6}", said):
+        return said, (int(said[1:3], 16), int(said[3:5], 16), int(said[5:7], 16))
+    known = _known()
+    if said in known:
+        return said, known[said]
+    close = difflib.get_close_matches(said, known, n=3)
+    like = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise InputError(
+        f"no colour is called {name[:40]!r}: use {', '.join(MINIGRID)}, another name of the web's such as orange or "
+        f"pink, or #rrggbb{like}"
+    )
+
+
+def _known() -> dict[str, RGB]:
+    try:
+        from PIL import ImageColor
+    except ImportError as error:
+        raise MissingExtra("a map", "grid", "PIL") from error
+    web = {name.replace("gray", "grey"): ImageColor.getrgb(name)[:3] for name in ImageColor.colormap}
+    return {**web, **MINIGRID}
+
+
+# -- cells: rows of a drawn map, cut into what a reader sees ----------------------------------------------------------
+
+
+# An emoji may be several code points: a variation selector, a skin tone, a keycap, a joined family, a flag. They are
+# one cell. `⬜` and `⬜️` differ by an invisible variation selector alone, and count as the same cell.
+
+JOINER = "\u200d"
+_SELECTORS = {0xFE0E: None, 0xFE0F: None}
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row; what modifies a character stays with it.
+
+    >>> cells("⬜️🤖⬜")
+    ['⬜️', '🤖', '⬜']
+    """
+    found: list[str] = []
+    for char in row:
+        if found and _belongs(found[-1], char):
+            found[-1] += char
+        else:
+            found.append(char)
+    return found
+
+
+def plain(cell: str) -> str:
+    """The cell without its variation selectors, by which two ways of writing one emoji are told to be the same."""
+    return cell.translate(_SELECTORS)
+
+
+def _belongs(cell: str, char: str) -> bool:
+    code = ord(char)
+    if cell[-1] == JOINER or char == JOINER:
+        return True
+    if 0x1F3FB <= code <= 0x1F3FF or 0xE0020 <= code <= 0xE007F:  # skin tones, tags
+        return not cell.isspace()
+    if _is_regional(char):
+        return len(cell) == 1 and _is_regional(cell)
+    return unicodedata.category(char) in ("Mn", "Me", "Mc")
+
+
+def _is_regional(char: str) -> bool:
+    return 0x1F1E6 <= ord(char) <= 0x1F1FF

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from howsure.studies.trust.world.board import CARRIED, FINISH, GONE, OPEN, PICK, PUT, USE, Board, Core
-from howsure.studies.trust.world.distances import FAR, Distances, Seeds
-from howsure.studies.trust.world.search import FAILED, GOING, REACHED, Progress, Task
+from howsure.studies.trust.world.search import FAILED, FAR, GOING, REACHED, Distances, Progress, Seeds, Task
 
 
 class _Plain(ABC):
