@@ -54,12 +54,12 @@ def analyse(
 
     if dry_run:
         return common.print_plan({"items": len(logs), "model_calls": 0}, as_json)
-    found = analyse_logs(logs, seed=seed)
+    analysis = analyse_logs(logs, seed=seed)
     if as_json:
-        common.print_json(found.summary)
+        common.print_json(analysis.summary)
     else:
-        print_analysis(output(), found.summary)
-    return common.SOME_FAILED if found.failed else common.DONE
+        print_analysis(output(), analysis.summary)
+    return common.SOME_FAILED if analysis.failed else common.DONE
 
 
 @app.command()

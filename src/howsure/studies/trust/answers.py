@@ -120,9 +120,9 @@ def read_action(
     """
     if answer.text is None:
         return ActionReading(action_missing="no_answer", evidence_missing="no_answer", detail=answer.failure)
-    found = first_object(answer.text)
-    notes = read_notes(found, answer.text)._asdict()
-    member, place, reason = _action_place(found)
+    obj = first_object(answer.text)
+    notes = read_notes(obj, answer.text)._asdict()
+    member, place, reason = _action_place(obj)
     if member is None or place is None:
         return ActionReading(action_missing=reason, evidence_missing=reason, **notes)
     said = printable(place.value)
@@ -131,7 +131,7 @@ def read_action(
         "said": said,
         "action": label if label in allowed else None,
         "action_missing": None if label in allowed else "unknown_action",
-        "remark": found.reason,
+        "remark": obj.reason,
         **notes,
     }
     spellings = usual_spellings(allowed) if spellings is None else spellings
@@ -159,13 +159,13 @@ def action_schema(allowed: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _action_place(found: JsonObject) -> tuple[Member | None, Place | None, str | None]:
+def _action_place(obj: JsonObject) -> tuple[Member | None, Place | None, str | None]:
     """Where the first action stands, or why there is none. An object that breaks off behind it still has one."""
-    if found.reason not in (None, INCOMPLETE):
-        return None, None, found.reason
-    member = found.members.get("action")
+    if obj.reason not in (None, INCOMPLETE):
+        return None, None, obj.reason
+    member = obj.members.get("action")
     if member is None:
-        return None, None, found.reason or "no_action"
+        return None, None, obj.reason or "no_action"
     place = member.place if member.place.items is None else next(iter(member.place.items), None)
     if place is None or not isinstance(place.value, str) or not place.value.strip():
         return None, None, "no_action"

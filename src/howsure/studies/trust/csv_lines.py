@@ -211,8 +211,8 @@ def _no_entropies(names: list[str], name: str, line: int) -> InputError:
             f"{name}, line {line} holds numbers where the names of the columns should be; put a header above it, such "
             f"as step,{_wanted(',')}"
         )
-    found = ", ".join(names)
-    shown = found if len(found) <= SHOWN_CHARACTERS else f"{found[:SHOWN_CHARACTERS]}… ({len(names):,} in all)"
+    listed = ", ".join(names)
+    shown = listed if len(listed) <= SHOWN_CHARACTERS else f"{listed[:SHOWN_CHARACTERS]}… ({len(names):,} in all)"
     return InputError(f"{name} has none of the columns {_wanted(', ')}; it has {shown or 'none at all'}")
 
 

@@ -191,8 +191,8 @@ class _Table:
             codes[i], values[i] = REASONS.index(IMPOSSIBLE), np.nan
             self.remarks.add(IMPOSSIBLE, rows.lines[i], f"{column} {_short(texts[i])} cannot be {kind.meaning}")
         if column in PRINTED:
-            found = _decimals(texts[:ROWS_FOR_DECIMALS], values[:ROWS_FOR_DECIMALS])
-            self.decimals[column] = max(self.decimals.get(column, 0), found)
+            digits = _decimals(texts[:ROWS_FOR_DECIMALS], values[:ROWS_FOR_DECIMALS])
+            self.decimals[column] = max(self.decimals.get(column, 0), digits)
         return values, codes
 
     def _labels(self, rows: Rows) -> Codes:
@@ -288,9 +288,9 @@ def numbers_in(texts: list[str], decimal_comma: bool, words: Mapping[str, str]) 
     plain = _plain_numbers(texts)
     if plain is not None:
         return plain, []
-    found = [_number(text, words) for text in texts]
-    bad = [place for place, value in enumerate(found) if value is None]
-    return np.array(found, dtype=np.float64), bad
+    numbers = [_number(text, words) for text in texts]
+    bad = [place for place, value in enumerate(numbers) if value is None]
+    return np.array(numbers, dtype=np.float64), bad
 
 
 def _plain_numbers(texts: list[str]) -> Array | None:
@@ -322,8 +322,8 @@ def _number(text: str, words: Mapping[str, str]) -> float | None:
 
 def _decimals(texts: Sequence[str], values: Array) -> int:
     """The most digits behind the point; a number with an exponent is not rounded to any."""
-    found = [text.strip().lower() for text, value in zip(texts, values, strict=True) if value == value]
-    return max((17 if "e" in text else len(text.replace(",", ".").partition(".")[2]) for text in found), default=0)
+    printed = [text.strip().lower() for text, value in zip(texts, values, strict=True) if value == value]
+    return max((17 if "e" in text else len(text.replace(",", ".").partition(".")[2]) for text in printed), default=0)
 
 
 def _short(text: str) -> str:

@@ -168,8 +168,8 @@ def _after_comma(text: str, at: int) -> int:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+    gap = _SPACE.match(text, at)
+    return at if gap is None else gap.end()
 
 
 def _is_cut(text: str, error: JSONDecodeError) -> bool:
@@ -202,9 +202,9 @@ class Notes(NamedTuple):
     """As the model wrote it: a text, or the JSON of an object."""
 
 
-def read_notes(found: JsonObject, text: str) -> Notes:
+def read_notes(obj: JsonObject, text: str) -> Notes:
     """The notes of an answer whose object was found in `text`."""
-    return Notes(_said(found.value("reasoning")), _said(found.value("grounding")), _memory(found, text))
+    return Notes(_said(obj.value("reasoning")), _said(obj.value("grounding")), _memory(obj, text))
 
 
 def note_schemas() -> dict[str, Any]:
@@ -230,8 +230,8 @@ def _said(value: Any) -> str | None:
     return printable(value).strip() or None if isinstance(value, str) else None
 
 
-def _memory(found: JsonObject, text: str) -> str | None:
-    member = found.members.get("memory")
+def _memory(obj: JsonObject, text: str) -> str | None:
+    member = obj.members.get("memory")
     if member is None:
         return None
     place = member.place

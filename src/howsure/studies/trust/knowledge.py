@@ -58,8 +58,8 @@ def read_sets(path: str | Path) -> list[list[str]]:
             raise InputError(f"{path} begins like JSON and is no list of lists of texts: {error}") from error
         return [[clean for line in one if (clean := one_line(line))] for one in sets]
     blocks = [block.splitlines() for block in re.split(r"\n\s*\n", text) if block.strip()]
-    found = [[one_line(line) for line in block if not line.strip().startswith("#")] for block in blocks]
-    return [[line for line in block if line and line != "-"] for block in found if block]
+    sets = [[one_line(line) for line in block if not line.strip().startswith("#")] for block in blocks]
+    return [[line for line in block if line and line != "-"] for block in sets if block]
 
 
 def _read(path: Path, within: Path | None = None) -> str:
@@ -85,10 +85,10 @@ def _from_json(text: str, path: str | Path) -> list[str]:
 
 def shipped_knowledge(world: str) -> list[str]:
     """What comes with a shipped map; nothing for any other world."""
-    found = files("howsure.data") / "maps" / f"{world}.grounding.txt"
-    if not re.fullmatch(r"[\w-]+", world) or not found.is_file():
+    shipped = files("howsure.data") / "maps" / f"{world}.grounding.txt"
+    if not re.fullmatch(r"[\w-]+", world) or not shipped.is_file():
         return []
-    lines = (line.strip() for line in found.read_text(encoding="utf-8").splitlines())
+    lines = (line.strip() for line in shipped.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
 

@@ -95,10 +95,10 @@ def read_verbalized(text: str | None, parse_direction: Callable[[str], str | Non
     """
     if text is None:
         return _nothing("no_answer")
-    found = first_object(text)
-    if found.reason not in (None, INCOMPLETE):
-        return _nothing(found.reason)
-    values = {key.strip().casefold(): member.place.value for key, member in found.members.items()}
+    obj = first_object(text)
+    if obj.reason not in (None, INCOMPLETE):
+        return _nothing(obj.reason)
+    values = {key.strip().casefold(): member.place.value for key, member in obj.members.items()}
     first, second, third = (_step(values, name, parse_direction) for name in STEPS)
     steps = (first, second, third)
     whole = all(step.reason is None for step in steps)
@@ -106,11 +106,11 @@ def read_verbalized(text: str | None, parse_direction: Callable[[str], str | Non
     return Verbalized(
         steps,
         entropy_nats=verbalized_entropy_nats([step.entropy_nats for step in steps]),
-        reason=None if whole else found.reason,
-        remark=found.reason if whole else None,
+        reason=None if whole else obj.reason,
+        remark=obj.reason if whole else None,
         executability=executability,
         executability_missing=unknown,
-        **read_notes(found, text)._asdict(),
+        **read_notes(obj, text)._asdict(),
     )
 
 

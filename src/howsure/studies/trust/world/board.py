@@ -68,20 +68,20 @@ class Board:
     # -- reading MiniGrid's grid ------------------------------------------------------------------------------------
 
     def _read(self, env: Any) -> None:
-        for cell, found in enumerate(env.grid.grid):
-            self.base.append(self._base_of(found, cell))
+        for cell, obj in enumerate(env.grid.grid):
+            self.base.append(self._base_of(obj, cell))
         if env.carrying is not None:
             self._add_thing(env.carrying)
 
     def now(self, env: Any) -> Core:
         """The state that the environment is in; its objects must be those that were there when this was made."""
         places, doors = [GONE] * len(self.things), [OPEN] * len(self.door_cells)
-        for cell, found in enumerate(env.grid.grid):
-            number = None if found is None else self.number_of.get(id(found))
+        for cell, obj in enumerate(env.grid.grid):
+            number = None if obj is None else self.number_of.get(id(obj))
             if number is None:
                 continue
-            if found.type == "door":
-                doors[number] = OPEN if found.is_open else LOCKED if found.is_locked else CLOSED
+            if obj.type == "door":
+                doors[number] = OPEN if obj.is_open else LOCKED if obj.is_locked else CLOSED
             else:
                 places[number] = cell
         carried = -1 if env.carrying is None else self.number_of[id(env.carrying)]
@@ -90,33 +90,33 @@ class Board:
         x, y = env.agent_pos
         return Core(int(y) * self.width + int(x), int(env.agent_dir), carried, tuple(places), tuple(doors))
 
-    def _base_of(self, found: Any, cell: int) -> int:
-        if found is None:
+    def _base_of(self, obj: Any, cell: int) -> int:
+        if obj is None:
             return BARE
-        if found.type == "door":
-            self.number_of[id(found)] = len(self.door_cells)
+        if obj.type == "door":
+            self.number_of[id(obj)] = len(self.door_cells)
             self.door_cells.append(cell)
-            self.door_colours.append(found.color)
-            self._kept.append(found)
+            self.door_colours.append(obj.color)
+            self._kept.append(obj)
             return WALKABLE
-        if found.type == "lava":
+        if obj.type == "lava":
             return DEADLY
-        if found.can_pickup() or found.type == "box":
-            self._add_thing(found)
+        if obj.can_pickup() or obj.type == "box":
+            self._add_thing(obj)
             return BARE
-        if not type(found).__module__.startswith(("minigrid.core", "howsure.")):
-            self.unknown = found.type
-        return WALKABLE if found.can_overlap() else SOLID
+        if not type(obj).__module__.startswith(("minigrid.core", "howsure.")):
+            self.unknown = obj.type
+        return WALKABLE if obj.can_overlap() else SOLID
 
-    def _add_thing(self, found: Any) -> int:
-        held = getattr(found, "contains", None)
+    def _add_thing(self, obj: Any) -> int:
+        held = getattr(obj, "contains", None)
         inside = -1 if held is None else self._add_thing(held)
-        if not type(found).__module__.startswith(("minigrid.core", "howsure.")):
-            self.unknown = found.type
-        self.number_of[id(found)] = len(self.things)
-        self._kept.append(found)  # ids stay unique while the objects live
-        name = getattr(found, "name", found.type)
-        self.things.append(Thing(found.type, found.color, name, found.can_pickup(), found.can_overlap(), inside))
+        if not type(obj).__module__.startswith(("minigrid.core", "howsure.")):
+            self.unknown = obj.type
+        self.number_of[id(obj)] = len(self.things)
+        self._kept.append(obj)  # ids stay unique while the objects live
+        name = getattr(obj, "name", obj.type)
+        self.things.append(Thing(obj.type, obj.color, name, obj.can_pickup(), obj.can_overlap(), inside))
         return len(self.things) - 1
 
     # -- what stands where --------------------------------------------------------------------------------------------

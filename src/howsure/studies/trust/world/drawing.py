@@ -44,10 +44,10 @@ class Painter:
         here = agent_y * self._width + agent_x
         marked = -1 if goal is None else goal[1] * self._width + goal[0]
         looks: dict[int, Key | None] = {}
-        for cell, found in enumerate(grid.cells()):
-            look = looks.get(id(found))
-            if look is None and found is not None:
-                look = looks[id(found)] = _look(found)
+        for cell, obj in enumerate(grid.cells()):
+            look = looks.get(id(obj))
+            if look is None and obj is not None:
+                look = looks[id(obj)] = _look(obj)
             key: Key = (look, cell == marked)
             if cell == here:
                 key += (facing, _look(grid.env.carrying))
@@ -72,17 +72,17 @@ def _png(rows: Any, size: tuple[int, int]) -> bytes:
     )
 
 
-def _look(found: Any) -> Key | None:
+def _look(obj: Any) -> Key | None:
     """All that decides how a thing looks."""
-    if found is None:
+    if obj is None:
         return None
-    kind = getattr(found, "kind", None)
-    if found.type == "emoji":
-        return "emoji", found.kind.name, found.kind.rgb
-    if not type(found).__module__.startswith("minigrid.core"):
-        return "foreign", found.encode(), found
-    state = (found.is_open, found.is_locked) if found.type == "door" else None
-    return found.type, found.color, None if kind is None else kind.rgb, state, type(found)
+    kind = getattr(obj, "kind", None)
+    if obj.type == "emoji":
+        return "emoji", obj.kind.name, obj.kind.rgb
+    if not type(obj).__module__.startswith("minigrid.core"):
+        return "foreign", obj.encode(), obj
+    state = (obj.is_open, obj.is_locked) if obj.type == "door" else None
+    return obj.type, obj.color, None if kind is None else kind.rgb, state, type(obj)
 
 
 @lru_cache(maxsize=4096)

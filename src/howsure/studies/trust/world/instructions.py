@@ -33,9 +33,9 @@ class _Description:
     Things can be moved. Doors stay, and so do walls, which "a grey object" means as well.
     """
 
-    def __init__(self, found: Any, board: Board, env: Any) -> None:
-        self.found, self.board = found, board
-        meant = {id(one): one for one in found.obj_set}
+    def __init__(self, desc: Any, board: Board, env: Any) -> None:
+        self.desc, self.board = desc, board
+        meant = {id(one): one for one in desc.obj_set}
         numbered = [one for one in meant.values() if id(one) in board.number_of]
         self.things = frozenset(board.number_of[id(one)] for one in numbered if one.type != "door")
         self.doors = frozenset(board.number_of[id(one)] for one in numbered if one.type == "door")
@@ -47,7 +47,7 @@ class _Description:
 
     def looked_up(self) -> tuple[int, ...]:
         """As the environment's own verifier remembers them."""
-        return tuple(sorted({int(y) * self.board.width + int(x) for x, y in self.found.obj_poss}))
+        return tuple(sorted({int(y) * self.board.width + int(x) for x, y in self.desc.obj_poss}))
 
 
 class Instructed:
@@ -87,8 +87,8 @@ class _Bounds:
         named = (things, core.places)
         if named not in self._places:
             places = {self.board.where(thing, core.places) for thing in things}
-            found = None if CARRIED in places else tuple(sorted(place for place in places if place >= 0))
-            self._places[named] = found
+            cells = None if CARRIED in places else tuple(sorted(place for place in places if place >= 0))
+            self._places[named] = cells
         return self._places[named]
 
     def near(self, cells: tuple[int, ...] | None, core: Core) -> int:
@@ -110,16 +110,16 @@ class _Bounds:
 # -- clauses ---------------------------------------------------------------------------------------------------------
 
 
-def _clause(found: Any, board: Board, env: Any, descriptions: list[_Description]) -> Any:
-    make = _CLAUSES.get(type(found).__name__)
-    if make is None or not type(found).__module__.startswith("minigrid."):
+def _clause(instr: Any, board: Board, env: Any, descriptions: list[_Description]) -> Any:
+    make = _CLAUSES.get(type(instr).__name__)
+    if make is None or not type(instr).__module__.startswith("minigrid."):
         return None
-    made = make(found, board, env, descriptions)
+    made = make(instr, board, env, descriptions)
     return None if None in getattr(made, "parts", ()) else made
 
 
-def _described(found: Any, board: Board, env: Any, descriptions: list[_Description]) -> int:
-    descriptions.append(_Description(found, board, env))
+def _described(desc: Any, board: Board, env: Any, descriptions: list[_Description]) -> int:
+    descriptions.append(_Description(desc, board, env))
     return len(descriptions) - 1
 
 
@@ -135,11 +135,11 @@ class Visited(NamedTuple):
 class _GoTo:
     """Face one of the objects from beside it."""
 
-    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
-        self.board, self.which = board, _described(found.desc, board, env, descriptions)
+    def __init__(self, instr: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
+        self.board, self.which = board, _described(instr.desc, board, env, descriptions)
         self.meant = descriptions[self.which]
 
-    def begin(self, found: Any) -> Progress:
+    def begin(self, instr: Any) -> Progress:
         return ()
 
     def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
@@ -161,12 +161,12 @@ class _GoTo:
 class _Open:
     """Open one of the doors; in strict mode to toggle any other loses."""
 
-    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
-        self.board, self.strict = board, bool(found.strict)
-        self.meant = _Description(found.desc, board, env)
+    def __init__(self, instr: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
+        self.board, self.strict = board, bool(instr.strict)
+        self.meant = _Description(instr.desc, board, env)
         self.door_at = {cell: door for door, cell in enumerate(board.door_cells)}
 
-    def begin(self, found: Any) -> Progress:
+    def begin(self, instr: Any) -> Progress:
         return ()
 
     def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
@@ -187,12 +187,12 @@ class _Open:
 class _PickUp:
     """Pick up one of the things; in strict mode to pick up any other loses. Remembers what was carried before."""
 
-    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
-        self.board, self.strict = board, bool(found.strict)
-        self.meant = _Description(found.desc, board, env)
+    def __init__(self, instr: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
+        self.board, self.strict = board, bool(instr.strict)
+        self.meant = _Description(instr.desc, board, env)
 
-    def begin(self, found: Any) -> Progress:
-        return (_number(found.preCarrying, self.board),)
+    def begin(self, instr: Any) -> Progress:
+        return (_number(instr.preCarrying, self.board),)
 
     def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
         (carried_before,) = memory
@@ -216,14 +216,14 @@ class _PickUp:
 class _PutNext:
     """Drop one of the things beside one of the others; in strict mode to pick up anything loses."""
 
-    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
-        self.board, self.strict = board, bool(found.strict)
-        self.meant = _Description(found.desc_move, board, env)
-        self.which = _described(found.desc_fixed, board, env, descriptions)
+    def __init__(self, instr: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
+        self.board, self.strict = board, bool(instr.strict)
+        self.meant = _Description(instr.desc_move, board, env)
+        self.which = _described(instr.desc_fixed, board, env, descriptions)
         self.beside = descriptions[self.which]
 
-    def begin(self, found: Any) -> Progress:
-        return (_number(found.preCarrying, self.board),)
+    def begin(self, instr: Any) -> Progress:
+        return (_number(instr.preCarrying, self.board),)
 
     def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
         (carried_before,) = memory
@@ -262,13 +262,13 @@ class _Pair:
 
     first, in_order = 0, True
 
-    def __init__(self, found: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
-        self.strict = bool(found.strict)
-        self.parts = [_clause(one, board, env, descriptions) for one in (found.instr_a, found.instr_b)]
+    def __init__(self, instr: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
+        self.strict = bool(instr.strict)
+        self.parts = [_clause(one, board, env, descriptions) for one in (instr.instr_a, instr.instr_b)]
 
-    def begin(self, found: Any) -> Progress:
-        done = (found.a_done == "success", found.b_done == "success")
-        return (*done, self.parts[0].begin(found.instr_a), self.parts[1].begin(found.instr_b))
+    def begin(self, instr: Any) -> Progress:
+        done = (instr.a_done == "success", instr.b_done == "success")
+        return (*done, self.parts[0].begin(instr.instr_a), self.parts[1].begin(instr.instr_b))
 
     def least(self, memory: Progress, core: Core, snapshot: Snapshot, bounds: _Bounds) -> int:
         left = [

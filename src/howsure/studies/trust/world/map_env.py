@@ -70,8 +70,8 @@ class MapEnv(MiniGridEnv):  # type: ignore[misc]
         self.mission = self.plan.instruction or ""
 
     def _is_bare(self, place: tuple[int, int]) -> bool:
-        found = self.grid.get(*place)
-        return found is None or found.type in ("floor", "goal")
+        obj = self.grid.get(*place)
+        return obj is None or obj.type in ("floor", "goal")
 
     def gen_obs(self) -> dict[str, Any]:
         """Nobody looks through the agent's own eyes here, so its view is not worked out."""
@@ -80,10 +80,10 @@ class MapEnv(MiniGridEnv):  # type: ignore[misc]
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observed, _, _, truncated, info = super().step(action)
         at = (int(self.agent_pos[0]), int(self.agent_pos[1]))
-        found = self.grid.get(*at)
+        obj = self.grid.get(*at)
         wanted = self.plan.fetch is None or getattr(self.carrying, "name", None) == self.plan.fetch
         reached = at == self.goal_pos and wanted
-        dead = found is not None and found.type == "lava"
+        dead = obj is not None and obj.type == "lava"
         return observed, self._reward() if reached else 0.0, reached or dead, truncated, info
 
 

@@ -272,8 +272,8 @@ def _cells(row: str, number: int, blank_is_cell: bool) -> list[str]:
     drawn = row.rstrip("\r\n")
     if len(drawn.splitlines()) > 1:
         raise InputError(f"row {number} (counted from 1) holds a line break; give one text of lines, or a text a row")
-    found = cells(drawn)
-    return found if blank_is_cell else [cell for cell in found if not cell.isspace()]
+    in_row = cells(drawn)
+    return in_row if blank_is_cell else [cell for cell in in_row if not cell.isspace()]
 
 
 def _check_shape(drawn: list[list[str]]) -> None:
@@ -400,13 +400,13 @@ def cells(row: str) -> list[str]:
     >>> cells("⬜️🤖⬜")
     ['⬜️', '🤖', '⬜']
     """
-    found: list[str] = []
+    in_row: list[str] = []
     for char in row:
-        if found and _belongs(found[-1], char):
-            found[-1] += char
+        if in_row and _belongs(in_row[-1], char):
+            in_row[-1] += char
         else:
-            found.append(char)
-    return found
+            in_row.append(char)
+    return in_row
 
 
 def plain(cell: str) -> str:

@@ -215,12 +215,12 @@ def _of_map(env: Any, board: Board) -> Task | None:
 
 
 def _goal(env: Any, board: Board) -> Task | None:
-    cells = [cell for cell, found in enumerate(env.grid.grid) if found is not None and found.type == "goal"]
+    cells = [cell for cell, obj in enumerate(env.grid.grid) if obj is not None and obj.type == "goal"]
     return Reach(board, cells) if cells else None
 
 
 def _goal_among_obstacles(env: Any, board: Board) -> Task | None:
-    cells = [cell for cell, found in enumerate(env.grid.grid) if found is not None and found.type == "goal"]
+    cells = [cell for cell, obj in enumerate(env.grid.grid) if obj is not None and obj.type == "goal"]
     return Reach(board, cells, bump_kills=True) if cells else None
 
 

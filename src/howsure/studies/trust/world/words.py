@@ -45,27 +45,27 @@ class Grid(NamedTuple):
         return int(x) - self.ring, int(y) - self.ring, DIRECTIONS[self.env.agent_dir]
 
 
-def name_of(found: Any) -> str:
+def name_of(obj: Any) -> str:
     """What a thing is called, without how it stands: "red key", "wall", "sofa"."""
-    if found is None:
+    if obj is None:
         return "free"
-    if found.type == "emoji":
-        return str(found.name)
-    if found.type == "goal":
+    if obj.type == "emoji":
+        return str(obj.name)
+    if obj.type == "goal":
         return "green square"
-    if found.type in ("wall", "lava"):
-        return str(found.type)
-    named = getattr(found, "kind", None)
+    if obj.type in ("wall", "lava"):
+        return str(obj.type)
+    named = getattr(obj, "kind", None)
     if named is not None and named.name != named.type:
         return str(named.name)
-    return f"{found.color} {found.type}"
+    return f"{obj.color} {obj.type}"
 
 
-def described(found: Any) -> str:
+def described(obj: Any) -> str:
     """What a thing is called and how it stands: "closed red door"."""
-    if found is None or found.type != "door":
-        return name_of(found)
-    return f"{'open' if found.is_open else 'locked' if found.is_locked else 'closed'} {name_of(found)}"
+    if obj is None or obj.type != "door":
+        return name_of(obj)
+    return f"{'open' if obj.is_open else 'locked' if obj.is_locked else 'closed'} {name_of(obj)}"
 
 
 # -- the view ----------------------------------------------------------------------------------------------------
@@ -110,11 +110,11 @@ def _drawn(grid: Grid, legend: Legend) -> tuple[list[str], dict[str, str]]:
     used: dict[str, str] = {}
     symbols: dict[int, str] = {}
     drawn = []
-    for found in grid.cells():
-        symbol = symbols.get(id(found))
+    for obj in grid.cells():
+        symbol = symbols.get(id(obj))
         if symbol is None:
-            what = described(found)
-            symbol = symbols[id(found)] = used[what] = legend.symbol(what)
+            what = described(obj)
+            symbol = symbols[id(obj)] = used[what] = legend.symbol(what)
         drawn.append(symbol)
     text = "".join(drawn)
     return [text[at : at + grid.width] for at in range(0, len(text), grid.width)], used
