@@ -15,12 +15,11 @@ from howsure.errors import HowsureError, InputError, RunDamaged
 from howsure.measures import paired_shares, too_few
 from howsure.runs import Run, Sample
 from howsure.runs.folder import read_summary
-from howsure.studies.summary import Coverage, Figure
+from howsure.studies.summary import Coverage, Figure, Summary
 from howsure.studies.sureness import LEVEL, ends
 from howsure.types import Fields, Shown
 
 RunLike = Run | str | os.PathLike[str]
-SummaryT = TypeVar("SummaryT", default=Any)
 RecordT = TypeVar("RecordT", default=Any)
 
 NOT_WHAT_IT_SAYS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -78,11 +77,12 @@ def study_of(a: Run, b: Run) -> str:
 
 
 @dataclass(frozen=True)
-class Side(Generic[SummaryT, RecordT]):
+class Side(Generic[RecordT]):
     """One of the two runs, read."""
 
     run: Run
-    summary: SummaryT
+    summary: Summary
+    """What all summaries have; a run of an earlier version may lack the rest."""
     samples: list[Sample[RecordT]]
 
     @property
@@ -102,16 +102,14 @@ class Side(Generic[SummaryT, RecordT]):
         return int(self.data.get("skipped") or 0)
 
 
-def read_side(
-    run: RunLike, study: str, record: type[RecordT], summary: type[SummaryT], noun: str = "samples"
-) -> Side[SummaryT, RecordT]:
+def read_side(run: RunLike, study: str, record: type[RecordT], noun: str = "samples") -> Side[RecordT]:
     """A finished run of a study, or one sentence about why it is none."""
     run = run if isinstance(run, Run) else Run(run)
     of = run.manifest.identity.study
     if of != study:
         raise InputError(f"{run.path} is a run of {of!r}, and only {study} runs can be compared")
     samples = run.records(evidence=False, record=record)
-    judged = read_summary(run.path, summary)
+    judged = read_summary(run.path, Summary)
     if run.status != "finished" or judged is None or len(samples) != run.manifest.items:
         raise InputError(
             f"{run.path} is not finished ({run.status}, {len(samples)} of {run.manifest.items} {noun}): "
@@ -177,7 +175,7 @@ class OutcomeComparison(Comparison, kw_only=True):
 
 def compare_outcomes(study: Any, run_a: RunLike, run_b: RunLike) -> OutcomeComparison:
     """Headline figures side by side, and how often each is right, paired, where outcomes are right or wrong."""
-    a, b = (read_side(run, study.name, study.record, study.summary) for run in (run_a, run_b))
+    a, b = (read_side(run, study.name, study.record) for run in (run_a, run_b))
     names_a, names_b = ([sample.id for sample in side.samples] for side in (a, b))
     if names_a != names_b or a.data.get("fingerprint") != b.data.get("fingerprint"):
         refuse_other_data(a, b, "items", "their names or contents differ")

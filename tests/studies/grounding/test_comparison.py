@@ -444,10 +444,10 @@ def test_damaged_runs_are_refused_in_one_sentence(copies: tuple[Path, Path], tmp
     with pytest.raises(RunDamaged, match="lacking/samples.jsonl, line 4: Object missing required field `instruction`"):
         howsure.compare(copies[0], lacking)
     without = finished(tmp_path / "without", AFTER)
-    rewrite(without, "summary.json", lambda summary: summary.pop("splits"))
+    rewrite(without, "summary.json", lambda summary: summary.pop("headline"))
     with pytest.raises(
         RunDamaged,
-        match=r"without/summary.json .* missing required field `splits`; run the same command again",
+        match=r"without/summary.json .* missing required field `headline`; run the same command again",
     ):
         howsure.compare(copies[0], without)
     for wrong in ("140", None, True):

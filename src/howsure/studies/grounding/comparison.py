@@ -42,7 +42,7 @@ from howsure.studies.grounding.figures import (
     screens_with_bad,
     with_bad,
 )
-from howsure.studies.grounding.judge import Area, GroundingSummary, judge_group, rows_by_label
+from howsure.studies.grounding.judge import Area, judge_group, rows_by_label
 from howsure.studies.grounding.record import (
     DISTANCES,
     GroundingRecord,
@@ -64,7 +64,7 @@ _ASKED = ("parser", "frame", "prompt", "max_new_tokens", "logprobs", "samples", 
 """Options that models may need of their own: another one is told, not refused."""
 _SHOWN_CHARACTERS = 60
 
-GroundingRun = Side[GroundingSummary, GroundingRecord]
+GroundingRun = Side[GroundingRecord]
 
 
 class SideCoverage(Fields, kw_only=True):
@@ -240,7 +240,7 @@ class Both(NamedTuple):
 
 
 def compare(run_a: Run, run_b: Run) -> GroundingComparison:
-    a, b = (read_side(run, "grounding", GroundingRecord, GroundingSummary) for run in (run_a, run_b))
+    a, b = (read_side(run, "grounding", GroundingRecord) for run in (run_a, run_b))
     delta = check_comparable(a, b)
     named = {sample.id: sample for sample in b.samples}
     samples = [named[sample.id] for sample in a.samples]

@@ -20,7 +20,6 @@ from howsure.runs.files import to_json, write_atomic
 from howsure.runs.run import Pair, PathLike
 from howsure.studies.comparing import Comparison, Side, check_same, notes_on_models, read_side, refuse_other_data
 from howsure.studies.mcq.columns import Codes, columns, units
-from howsure.studies.mcq.judge import McqSummary
 from howsure.studies.mcq.record import McqRecord
 from howsure.studies.summary import Coverage
 from howsure.studies.sureness import LEVEL, ends
@@ -31,7 +30,7 @@ _SAME_ITEM = ("question", "choices", "answer_index", "image_sha256")
 _LOWEST_NATS = -1e300
 """Log-likelihoods below this stand for the logarithm of zero."""
 
-McqRun = Side[McqSummary, McqRecord]
+McqRun = Side[McqRecord]
 Pairs = Sequence[tuple[Sample[McqRecord], Sample[McqRecord]]]
 Floats = NDArray[np.float64]
 
@@ -124,7 +123,7 @@ class McqComparison(Comparison, kw_only=True):
 def compare(run_a: Run | PathLike, run_b: Run | PathLike) -> McqComparison:
     """Compare two finished mcq runs from their folders; no model is needed. Runs over other questions, or asked in
     another way, are refused."""
-    a, b = (read_side(run, "mcq", McqRecord, McqSummary, "questions") for run in (run_a, run_b))
+    a, b = (read_side(run, "mcq", McqRecord, "questions") for run in (run_a, run_b))
     check_comparable(a, b)
     unit = units([sample.result for sample in a.samples], [sample.result for sample in b.samples])
     rows = [(x, y, code) for x, y, code in zip(a.samples, b.samples, unit, strict=True) if not (x.failed or y.failed)]
@@ -328,7 +327,7 @@ _RESULT = (
 )
 
 
-def document(summary: McqSummary, samples: Sequence[Sample[McqRecord]], run: Run) -> dict[str, Any]:
+def document(summary: Mapping[str, Any], samples: Sequence[Sample[McqRecord]], run: Run) -> dict[str, Any]:
     """The figures first, then where they come from, the rest of the summary, and a result for every question, failed
     ones included, in the data's order."""
     identity = run.manifest.identity
@@ -339,7 +338,7 @@ def document(summary: McqSummary, samples: Sequence[Sample[McqRecord]], run: Run
         "chat": identity.options.get("chat"),
         "run": str(run.path),
     }
-    figures = {name: getattr(summary, name) for name in _FIGURES}
+    figures = {name: summary[name] for name in _FIGURES}
     results = [
         {name: getattr(sample.result, name) for name in _RESULT}
         | {"id": sample.id, "reason": sample.reason, "detail": sample.detail}
@@ -350,8 +349,8 @@ def document(summary: McqSummary, samples: Sequence[Sample[McqRecord]], run: Run
 
 def comparison_document(comparison: McqComparison) -> dict[str, Any]:
     """Both runs with all their results, and what changed between them."""
-    sides = {name: read_side(comparison[name].run, "mcq", McqRecord, McqSummary, "questions") for name in ("a", "b")}
-    documents = {name: document(side.summary, side.samples, side.run) for name, side in sides.items()}
+    sides = {name: read_side(comparison[name].run, "mcq", McqRecord, "questions") for name in ("a", "b")}
+    documents = {name: document(side.run.summary or {}, side.samples, side.run) for name, side in sides.items()}
     return documents | {"difference": comparison.difference, "notes": comparison.notes}
 
 

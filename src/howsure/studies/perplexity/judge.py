@@ -382,14 +382,14 @@ def compare(run_a: Run, run_b: Run) -> PerplexityComparison:
     )
 
 
-def _read_side(run: Run) -> Side[Summary, PerplexityRecord]:
+def _read_side(run: Run) -> Side[PerplexityRecord]:
     summary = read_summary(run.path, Summary)
     if run.status != "finished" or summary is None:
         raise InputError(f"{run.path} is not finished ({run.status}): run the command that made it again, then compare")
     return Side(run, summary, run.records(evidence=False, record=PerplexityRecord))
 
 
-def _about(side: Side[Summary, PerplexityRecord], known: Figures) -> PerplexitySide:
+def _about(side: Side[PerplexityRecord], known: Figures) -> PerplexitySide:
     return PerplexitySide(
         run=str(side.run.path),
         model=side.model,
