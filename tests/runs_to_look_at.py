@@ -15,8 +15,8 @@ import howsure
 from howsure.models.contract import Message
 from howsure.models.images import inspect_picture
 from howsure.runs import Identity, RunWriter
-from howsure.studies.grounding.judge import judge as judge_clicks
 from howsure.runs.pictures import PictureKeeper
+from howsure.studies.grounding.judge import judge as judge_clicks
 from scripted import Writer, action_json, condition_of
 from studies.grounding import clicks_on_paper
 from studies.on_paper import OnPaper, write

@@ -68,6 +68,7 @@ __all__ = [
     "trust",
 ]
 
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'howsure' has no attribute {name!r}")

@@ -6,7 +6,7 @@ HowsureError                one sentence for the user: what, where, and what to 
 │   └── UnusableImage       a good image that the model cannot take, or one that is no longer what it was
 ├── EvidenceError           numbers that cannot be log-probabilities or probabilities
 ├── MissingExtra            a package that is not installed, with the command that installs it
-├── ModelError              a model that cannot be had or cannot do what is asked
+├── ModelError              a model that was not found or cannot do what is asked
 │   ├── UnknownModel        the name is not one of ours
 │   ├── MissingCapability   it can generate but not score, or the other way round
 │   ├── WeightsError        weights that cannot be fetched, checked or loaded whole
@@ -66,7 +66,7 @@ class MissingExtra(HowsureError, ImportError):
 
 
 class ModelError(HowsureError):
-    """A model that cannot be had or cannot do what is asked."""
+    """A model that was not found or cannot do what is asked."""
 
 
 class UnknownModel(ModelError):

@@ -189,7 +189,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(questions: Path, tiny_folder:
     )
     for command in (["mcq", questions], ["grounding", DEMO_SCREENS]):  # a model that is not there is not called blind
         done = howsure(*command, "--model", "hf:nosuch/model", HF_HUB_OFFLINE="1")
-        assert_fails(done, 2, "the configuration of 'nosuch/model' cannot be had")
+        assert_fails(done, 2, "the configuration of 'nosuch/model' was not found locally or on the Hub")
     assert_fails(howsure("runs", tmp_path / "gone"), 2, "not a folder")
     assert howsure("mcq").returncode == 2
     assert howsure("nonsense").returncode == 2

@@ -76,7 +76,7 @@ def test_compare_as_data_has_every_flip(runs: tuple[Path, Path], tmp_path: Path)
 
 
 def test_compare_refuses_in_one_sentence(runs: tuple[Path, Path], data: Path, tmp_path: Path) -> None:
-    assert_fails(cli("compare", runs[0], tmp_path / "gone"), "is no run folder")
+    assert_fails(cli("compare", runs[0], tmp_path / "gone"), "is not a run folder")
     assert_fails(cli("compare", *runs, "--output-json", tmp_path), "is a folder: name a file")
     howsure.mcq(data, MODELS["after"], out=tmp_path / "few", max_samples=3)
     assert_fails(cli("compare", runs[0], tmp_path / "few"), "are over different questions")

@@ -324,7 +324,7 @@ def test_folders_that_cannot_take_the_run_are_refused_in_one_sentence(
     tmp_path: Path, text: Path, on_paper: None
 ) -> None:
     run = ("perplexity", text, "--model", "first", "--out")
-    assert_fails(cli(*run, tmp_path), "holds 'book.txt' and is no run folder: choose another --out")
+    assert_fails(cli(*run, tmp_path), "holds 'book.txt' and is not a run folder: choose another --out")
     assert_fails(cli(*run, text), "cannot be written")
     done(*run, tmp_path / "run")
     assert_fails(cli(*run, tmp_path / "run", "--seed", "3"), "holds another run (seed was 0, now 3)")

@@ -140,7 +140,7 @@ def test_mcnemar_in_words() -> None:
         paired = {"paired_count": 50, "paired_unit_count": units, "paired_accuracy": None}
         return mcnemar_in_words({"mcnemar": test} | paired)
 
-    assert words(0, 0, 1.0) == "no answer turned from right to wrong or back"
+    assert words(0, 0, 1.0) == "no answer flipped"
     assert words(5, 3, 0.727).endswith("p = 0.727: chance alone could do this")
     assert words(1, 20, 2e-5).endswith("p = 2.0e-05: more than chance explains, at the 5 % level")
     assert words(1, 20, 2e-5, 12).endswith("at the 5 % level, were all questions independent")

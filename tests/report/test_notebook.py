@@ -202,7 +202,7 @@ def test_damaged_runs_are_a_sentence(runs: Path, tmp_path: Path) -> None:
     (folder / "summary.json").write_text('{"torn')
     assert "summary.json cannot be read" in shown(run).text
     (folder / "run.json").unlink()
-    assert "is no run folder" in shown(run).text
+    assert "is not a run folder" in shown(run).text
 
 
 def test_a_summary_that_holds_something_else_is_a_sentence(runs: Path, tmp_path: Path, lenient_pages: None) -> None:

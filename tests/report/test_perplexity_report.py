@@ -290,7 +290,7 @@ def test_lines_end_with_how_far_it_came_though_something_failed(monkeypatch: pyt
     progress.stop()
     progress.stop()
     assert stream.getvalue().splitlines() == [
-        "perplexity: taking up at 2 of 10 kB",
+        "perplexity: resuming at 2 of 10 kB",
         "perplexity: 4 of 10 kB, 0.2 kB/s, about 33 s left, 0.000 bits per byte",
         "perplexity: 4 of 10 kB, 0.2 kB/s, 0.000 bits per byte, 1 failed",
     ]

@@ -125,9 +125,9 @@ def test_another_run_and_a_stranger_are_refused(store: str) -> None:
     ):
         pass
     filesystem(store).pipe_file(f"{store}/mine/letter.txt", b"x")
-    with pytest.raises(InputError, match="letter.txt' and is no run folder"):
+    with pytest.raises(InputError, match="letter.txt' and is not a run folder"):
         work(f"{store}/mine")
-    with pytest.raises(InputError, match="is no run folder: it has no run.json"):
+    with pytest.raises(InputError, match="is not a run folder: it has no run.json"):
         Run(f"{store}/mine")
     assert [name for name in names(f"{store}/mine") if name.startswith(".")] == []
 

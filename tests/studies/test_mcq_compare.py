@@ -192,7 +192,7 @@ def test_unfinished_and_foreign_runs_are_refused(tmp_path: Path, runs: tuple[Pat
     (runs[1] / "run.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="'trust', and only mcq, perplexity and grounding runs can be compared"):
         howsure.compare(*runs)
-    with pytest.raises(InputError, match="is no run folder"):
+    with pytest.raises(InputError, match="is not a run folder"):
         howsure.compare(runs[0], tmp_path)
 
 

@@ -136,7 +136,7 @@ def test_two_models_in_one_call_are_two_runs_and_what_compare_says_of_them(tmp_p
     assert by_run["difference"] == pair.comparison["difference"]
     with pytest.raises(InputError, match="both/a is the run folder of one model: with --model-b choose another --out"):
         howsure.perplexity(path, first, model_b=second, out=tmp_path / "both" / "a", seed=4)
-    with pytest.raises(InputError, match="both holds 'a' and is no run folder"):
+    with pytest.raises(InputError, match="both holds 'a' and is not a run folder"):
         howsure.perplexity(path, first, out=tmp_path / "both", seed=4)
 
 

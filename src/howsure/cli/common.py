@@ -1,4 +1,4 @@
-"""What every command shares: its options, its errors and its way of printing."""
+"""What every command shares: its errors and its way of printing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TextIO
+from typing import Any, ParamSpec, TextIO
 
 import typer
 
@@ -20,16 +20,10 @@ P = ParamSpec("P")
 DONE, SOME_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 DEBUG_VARIABLE = "HOWSURE_DEBUG"
 
-Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn by chance.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print data instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks, only the result.")]
 PLACE: dict[str, Any] = {"parser": lambda value: place(value), "metavar": "<path>"}
 """Of an option that takes a path of this machine or an address, such as s3://bucket/runs/first."""
 LOCAL: dict[str, Any] = {"parser": lambda value: local_file(value), "metavar": "<path>"}
 """Of one that takes a path of this machine only."""
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what it would take (items, model calls, tokens) and stop.")
-]
 
 
 def command(function: Callable[P, int | None]) -> Callable[P, None]:

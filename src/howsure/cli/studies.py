@@ -111,7 +111,6 @@ def run(study: Study[Any], shown: Shown, options: Any, view: View) -> int:
         hooks["announce"] = common.announcer(view.quiet)
     options = options.with_(**{"progress": progress_for(remarks(), view.quiet)} | hooks)
     view.check(options)
-    view.check(options)
     with prepared(study, options) as ready:
         view.check(options, ready.items)
         if view.dry_run:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar
 
 import typer
 
 from howsure.cli import common
+from howsure.cli.commands import View, command
 from howsure.cli.groups import RunsByDefault
+from howsure.options import Opt, Options
 
 
 class TrustGroup(RunsByDefault):
@@ -31,15 +35,16 @@ def top() -> None:
     """
 
 
+@dataclass(frozen=True)
+class AnalyseOptions(Options):
+    logs: Annotated[Sequence[str], Opt("steps.csv files, written here or elsewhere.", argument=True, path="any")]
+    _: KW_ONLY
+    seed: Annotated[int, Opt("Random seed.", least=0)] = 0
+
+
 @app.command()
-@common.command
-def analyse(
-    logs: Annotated[list[str], typer.Argument(parser=common.place, help="steps.csv files, written here or elsewhere.")],
-    seed: common.Seed = 0,
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@command(AnalyseOptions)
+def analyse(options: AnalyseOptions, view: View) -> int:
     """Trust from logs that exist already: CSV files with the three entropies of each step.
 
     Wanted are the columns entropy_H_X, entropy_H_X_given_S and
@@ -52,26 +57,24 @@ def analyse(
     from howsure.report.trust_log import print_analysis
     from howsure.studies.trust.logs import analyse as analyse_logs
 
-    if dry_run:
-        return common.print_plan({"items": len(logs), "model_calls": 0}, as_json)
-    analysis = analyse_logs(logs, seed=seed)
-    if as_json:
+    if view.dry_run:
+        return common.print_plan({"items": len(options.logs), "model_calls": 0}, view.as_json)
+    analysis = analyse_logs(options.logs, seed=options.seed)
+    if view.as_json:
         common.print_json(analysis.summary)
     else:
         print_analysis(output(), analysis.summary)
     return common.SOME_FAILED if analysis.failed else common.DONE
 
 
+@dataclass(frozen=True)
+class MapsOptions(Options):
+    name: Annotated[str | None, Opt("A map to be shown whole, as JSON to begin one's own with.", argument=True)] = None
+
+
 @app.command()
-@common.command
-def maps(
-    name: Annotated[
-        str | None, typer.Argument(help="A map to be shown whole, as JSON to begin one's own with.")
-    ] = None,
-    as_json: common.AsJson = False,
-    quiet: common.Quiet = False,
-    dry_run: common.DryRun = False,
-) -> int:
+@command(MapsOptions)
+def maps(options: MapsOptions, view: View) -> int:
     """The maps that come with howsure, or one of them whole.
 
     Example: howsure trust maps home > mine.json
@@ -80,11 +83,11 @@ def maps(
     from howsure.report.trust import print_maps
     from howsure.studies.trust.world.worlds import map_text, shipped_maps
 
-    if dry_run:
-        return common.print_plan({"items": len(shipped_maps()), "model_calls": 0}, as_json)
-    if name is not None:
-        common.print_text(map_text(name))
-    elif as_json:
+    if view.dry_run:
+        return common.print_plan({"items": len(shipped_maps()), "model_calls": 0}, view.as_json)
+    if options.name is not None:
+        common.print_text(map_text(options.name))
+    elif view.as_json:
         common.print_json(shipped_maps())
     else:
         print_maps(output(), shipped_maps())

@@ -59,7 +59,7 @@ def mcnemar_in_words(difference: dict[str, Any]) -> str:
     test = difference["mcnemar"]
     only_a, only_b = test["only_a_correct"], test["only_b_correct"]
     if not only_a + only_b:
-        return "no answer turned from right to wrong or back"
+        return "no answer flipped"
     hang_together = difference["paired_unit_count"] < difference["paired_count"]
     verdict = mcnemar_verdict(
         test["p_value"], difference["paired_accuracy"], noun="questions", hang_together=hang_together

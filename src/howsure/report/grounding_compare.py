@@ -103,12 +103,12 @@ def mcnemar_in_words(difference: dict[str, Any]) -> str:
     test = difference["mcnemar"]
     lost, won = test["only_a_correct"], test["only_b_correct"]
     if not lost + won:
-        return "no sample turned from hit to miss or back"
+        return "no sample flipped"
     hang_together = difference["image_count"] < difference["count"]
     verdict = mcnemar_verdict(
         test["p_value"], difference["figures"]["hit_rate"], noun="samples", hang_together=hang_together
     )
-    return f"{won:,} turned from miss to hit, {lost:,} from hit to miss; {verdict}"
+    return f"{won:,} flipped from miss to hit, {lost:,} from hit to miss; {verdict}"
 
 
 # -- does it know, and for whom ---------------------------------------------------------------------------------------

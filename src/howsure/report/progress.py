@@ -91,8 +91,10 @@ class LineProgress:
         self._what, self._total, self._kept = what, total, self._tally.done
         self._began = self._last = time.monotonic()
         self._untold = False
-        if kept:
-            self._say(f"{self._what}: taking up at {self._kept} of {total}{self._tally.unit}")
+        if kept and self._kept >= total:
+            self._say(f"{self._what}: already complete")
+        elif kept:
+            self._say(f"{self._what}: resuming at {self._kept} of {total}{self._tally.unit}")
 
     def advance(self, samples: Sequence[Sample]) -> None:
         self._tally.add(samples)

@@ -72,7 +72,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         content = read_json_file(folder, MANIFEST, MOST_MANIFEST_BYTES, MOST_DECODED_MANIFEST_BYTES)
     except FileNotFoundError as error:
-        raise InputError(f"{folder} is no run folder: it has no {MANIFEST}") from error
+        raise InputError(f"{folder} is not a run folder: it has no {MANIFEST}") from error
     try:
         return msgspec.json.decode(content, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -127,7 +127,7 @@ class InStore(OnDisk):
         files = self.folder.files()
         visible = [name for name in files if not name.startswith(".")]
         if visible and MANIFEST not in files:
-            raise InputError(f"{self.folder} holds {visible[0]!r} and is no run folder: choose another --out")
+            raise InputError(f"{self.folder} holds {visible[0]!r} and is not a run folder: choose another --out")
         pieces = pieces_of(files)
         rest = {name for name in visible if name != SAMPLES and not name.startswith(MADE_ANEW)}
         self.folder.fetch(rest - {name for _, name in pieces}, self.path)
@@ -231,7 +231,7 @@ def _bring(folder: StoredFolder, path: Path, whole: bool) -> None:
     # Before the list, so that samples are never older than what it says.
     manifest = folder.read(MANIFEST, MOST_MANIFEST_BYTES)
     if manifest is None:
-        raise InputError(f"{folder} is no run folder: it has no {MANIFEST}")
+        raise InputError(f"{folder} is not a run folder: it has no {MANIFEST}")
     write_atomic(path / MANIFEST, manifest)
     known = _known.setdefault(os.fspath(path), {})
     if not whole:

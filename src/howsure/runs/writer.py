@@ -121,7 +121,7 @@ class RunWriter:
             strangers = [p.name for p in self.path.iterdir() if not p.name.startswith(".")]
             if strangers:
                 raise InputError(
-                    f"{self.path} holds {sorted(strangers)[0]!r} and is no run folder: choose another --out"
+                    f"{self.path} holds {sorted(strangers)[0]!r} and is not a run folder: choose another --out"
                 )
             manifest = self._wanted
         else:

@@ -104,7 +104,7 @@ def _chosen(runs: Sequence[RunLike]) -> list[Run | Path]:
             [opened(run, whole=False)] if is_there(below(checked(run), MANIFEST)) else sorted(find_runs(run), key=str)
         )
         if not within:
-            raise InputError(f"{shown_path(os.fspath(run))} is no run folder and holds none")
+            raise InputError(f"{shown_path(os.fspath(run))} is not a run folder and holds none")
         for one in within:
             chosen.setdefault(one.resolve(), one)
     if not chosen:

@@ -173,9 +173,7 @@ def calibration(
     )
 
 
-def _floor(
-    confidence: Floats, correct: Bools, scheme: Scheme, clusters: ArrayLike | None, seed: int
-) -> Floor | None:
+def _floor(confidence: Floats, correct: Bools, scheme: Scheme, clusters: ArrayLike | None, seed: int) -> Floor | None:
     floor = calibration_floor(confidence, correct, BINS, scheme, clusters=clusters, seed=seed)
     return None if floor is None else Floor(floor.mean, floor.high)
 

@@ -194,7 +194,7 @@ def test_clicks_that_turned_have_both_distances(tmp_path: Path) -> None:
     assert "press 0" in lost
     assert "wrong format" in won, "what there was in place of a distance"
     assert 'href="/b/c-2"' in won
-    assert "2 turned from miss to hit, 1 from hit to miss" in page
+    assert "2 flipped from miss to hit, 1 from hit to miss" in page
     assert "Hit rate by user" in page
 
 
@@ -258,7 +258,7 @@ def test_the_report_of_two_runs_begins_with_what_changed(mcq: Path) -> None:
     page = report_of([mcq / "a", mcq / "b"])
     headings = re.findall(r"<h1>([^<]+)</h1>", page)
     assert headings == ["mcq: checkpoint-0 against checkpoint-1", "A: mcq: checkpoint-0", "B: mcq: checkpoint-1"]
-    assert page.index("What changed") < page.index("Surely wrong")
+    assert page.index("What changed") < page.index("Confident but wrong")
     assert "<a " not in page, "a file leads nowhere"
 
 

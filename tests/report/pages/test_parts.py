@@ -86,9 +86,9 @@ def test_the_two_kinds_stand_side_by_side_and_lead_to_their_pages() -> None:
     wrong, right = (Card(key, f"{key} {ATTACK}", "90 % sure", key == "r", h.p["body"]) for key in ("w", "r"))
     html = str(parts.picks(Picks([wrong], [right]), NoLinks()))
     assert (
-        html.index("Surely wrong")
+        html.index("Confident but wrong")
         < html.index("/sample?key=w")
-        < html.index("Doubtfully right")
+        < html.index("Right but unsure")
         < html.index("/sample?key=r")
     )
     assert "<img" not in html

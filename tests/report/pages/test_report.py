@@ -160,7 +160,7 @@ def test_several_runs_on_one_page_and_two_are_compared(runs: Path) -> None:
 def test_runs_are_found_within_a_folder_and_nothing_else_is_taken_for_one(runs: Path, tmp_path: Path) -> None:
     assert chosen_runs([runs / "mcq"]) == [runs / "mcq" / "after", runs / "mcq" / "before"]
     assert chosen_runs([runs / "trust"]) == [runs / "trust"]
-    with pytest.raises(InputError, match="is no run folder and holds none"):
+    with pytest.raises(InputError, match="is not a run folder and holds none"):
         chosen_runs([tmp_path])
     with pytest.raises(InputError, match="is not a folder"):
         chosen_runs([tmp_path / "nowhere"])
@@ -197,7 +197,7 @@ def test_an_unfinished_run_has_a_report_that_says_so(runs: Path, tmp_path: Path)
     (folder / "run.json").write_text(json.dumps(manifest | {"status": "interrupted"}))
     html = report_of([folder])
     assert "This run is not finished: 60 of 60 samples are here, and there are no figures yet. The command that" in html
-    assert "Surely wrong" in html
+    assert "Confident but wrong" in html
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"headline": 3}', "null"])
@@ -207,4 +207,4 @@ def test_a_summary_that_is_none_becomes_a_sentence(runs: Path, tmp_path: Path, c
     (folder / "summary.json").write_text(content)
     html = report_of([folder])
     assert "summary.json" in html
-    assert "Surely wrong" in html, "the samples are still there"
+    assert "Confident but wrong" in html, "the samples are still there"

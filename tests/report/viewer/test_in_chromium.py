@@ -97,7 +97,7 @@ def test_the_list_leads_to_a_run_and_the_run_to_a_sample(watched: chrome.Watched
     assert page.locator("table.grid tbody tr").count() == 6
     watched.keep("list")
     page.get_by_role("link", name="mcq/before", exact=True).click()
-    page.wait_for_selector("text=Surely wrong")
+    page.wait_for_selector("text=Confident but wrong")
     assert "accuracy" in page.locator(".tiles").inner_text()
     watched.keep("run")
     page.locator("table.grid tbody a").first.click()

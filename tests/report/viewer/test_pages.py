@@ -122,7 +122,7 @@ def test_the_page_of_a_run(folder: Path) -> None:
     assert "<h1>mcq: tiny</h1>" in page.text
     assert "scored" not in page.count
     assert "50.0 %" in page.text
-    assert "Surely wrong" in page.text
+    assert "Confident but wrong" in page.text
     assert page.rows == ["q-0", "q-1", "q-2", "q-3"]
     assert page.count == "4 samples"
     assert "A &lt;b&gt;bold&lt;/b&gt; one" in page.text
@@ -190,10 +190,10 @@ def test_plots_of_a_large_run_come_after_its_table(folder: Path, monkeypatch: py
     browser = Browser(folder)
     page = browser.get("/run?path=one").text
     assert 'data-later="/parts?path=one"' in page
-    assert "Surely wrong" not in page
+    assert "Confident but wrong" not in page
     assert '<a href="/parts?path=one">' in page, "also without a script"
-    assert "Surely wrong" in browser.get("/parts?path=one").text
-    assert "Surely wrong" in browser.get("/run?path=one").text, "once drawn, it is at hand"
+    assert "Confident but wrong" in browser.get("/parts?path=one").text
+    assert "Confident but wrong" in browser.get("/run?path=one").text, "once drawn, it is at hand"
 
 
 # -- a sample ---------------------------------------------------------------------------------------------------------

@@ -581,7 +581,7 @@ def test_the_table_by_hand(runs: tuple[Path, Path]) -> None:
         "wrong format 1 1 +0",
         "refused 0 1 +1",
         "L2 in thousandths of the screen, over the 4 of 7 samples that both clicked on",
-        "4 turned from miss to hit, 2 from hit to miss; McNemar's exact p = 0.688: chance alone could do this",
+        "4 flipped from miss to hit, 2 from hit to miss; McNemar's exact p = 0.688: chance alone could do this",
         "coordinate mean 0.667 (about 0.042 to 0.991) 0.750 6, 6",
         "(none) 1 0.0, 0.0 +0.0 — +1",
         "hit in A, missed in B: 2, by how far the distance moved",
@@ -647,7 +647,7 @@ def test_mcnemar_in_words() -> None:
         figures = {"hit_rate": {"low": low, "high": 0.9}}
         return mcnemar_in_words({"mcnemar": test, "count": 50, "image_count": images, "figures": figures})
 
-    assert words(0, 0, 1.0) == "no sample turned from hit to miss or back"
+    assert words(0, 0, 1.0) == "no sample flipped"
     assert words(5, 3, 0.727).endswith("McNemar's exact p = 0.727: chance alone could do this")
     assert words(5, 3, 0.727, 20).endswith("chance alone could do this")
     assert words(0, 5, 0.0625, low=0.1).endswith(

@@ -361,8 +361,8 @@ def _snapshot(source: str, patterns: Sequence[str], commit: str | None) -> Path:
     except Exception as error:  # of the Hub's client, of its HTTP library, of the disk
         words = " ".join(str(error).split())[:200]
         raise WeightsError(
-            f"the {'weights' if commit else 'configuration'} of {source!r} cannot be had, neither from this machine "
-            f"nor from the hub: check the name and the connection, or give the model's folder ({words})"
+            f"the {'weights' if commit else 'configuration'} of {source!r} was not found locally or on the Hub: check "
+            f"the name and the connection, or give the model's folder ({words})"
         ) from error
 
 

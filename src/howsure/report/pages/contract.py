@@ -54,7 +54,7 @@ class Picks(NamedTuple):
     doubtfully_right: Sequence[Card]
     surely_words: str = "Wrong, the surest first: the higher the confidence, the less it protected."
     doubtfully_words: str = "Right, the least sure first: who asks again where the model is unsure loses these first."
-    titles: tuple[str, str] = ("Surely wrong", "Doubtfully right")
+    titles: tuple[str, str] = ("Confident but wrong", "Right but unsure")
     nothing: str = ""
     """Why there are none, where there are none."""
     lead: str = (

@@ -62,7 +62,7 @@ def chosen_runs(paths: Sequence[RunFolder]) -> list[Path]:
     for path in paths:
         within = [opened(path)] if is_there(below(path, MANIFEST)) else find_runs(path)
         if not within:
-            raise InputError(f"{shown_path(os.fspath(path))} is no run folder and holds none")
+            raise InputError(f"{shown_path(os.fspath(path))} is not a run folder and holds none")
         found += within if len(within) == 1 else sorted(within)
     if len(found) > MOST_RUNS:
         raise InputError(
