@@ -208,8 +208,8 @@ def test_samples_of_a_study_that_is_not_known_are_json_text(tmp_path: Path) -> N
     write_parquet([run], tmp_path / "x.parquet", {})
     table = pq.read_table(tmp_path / "x.parquet")
     assert own(table) == {"result": "string", "evidence": "string"}
-    assert table["result"].to_pylist() == ['{"v":"a","w":{"x":[1,"é"]}}', "{}"]
-    assert table["evidence"].to_pylist() == ["{}", '{"t":[0.5]}']
+    assert table["result"].to_pylist() == ['{"v":"a","w":{"x":[1,"é"]}}', None]
+    assert table["evidence"].to_pylist() == [None, '{"t":[0.5]}']
     assert texts_of(table) == dict.fromkeys(("result", "evidence"), "values of any form")
 
 

@@ -18,6 +18,7 @@ class Figure(Fields):
     """One headline number with its unit and interval; None where there was nothing to compute it from.
 
     `note` is what qualifies the number or says why there is none, in a few words: it is shown wherever the number is.
+    `meaning` is for somebody who sees it for the first time.
     """
 
     name: str
@@ -29,12 +30,19 @@ class Figure(Fields):
     method: str | None = None
     approximate: bool | None = None
     note: str | None = None
+    meaning: str | None = None
 
     @classmethod
     def of(
-        cls, name: str, value: float | None, unit: str, interval: Interval | None = None, note: str | None = None
+        cls,
+        name: str,
+        value: float | None,
+        unit: str,
+        interval: Interval | None = None,
+        note: str | None = None,
+        meaning: str | None = None,
     ) -> Figure:
-        return cls(name, value, unit, **ends(interval), note=note)
+        return cls(name, value, unit, **ends(interval), note=note, meaning=meaning)
 
 
 class Coverage(Fields):

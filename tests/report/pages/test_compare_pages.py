@@ -107,7 +107,7 @@ def test_no_more_than_so_many_points_are_drawn() -> None:
 def test_a_run_against_itself_says_so(mcq: Path) -> None:
     page = page_of(mcq / "a", mcq / "a")
     assert "both are the same run" in page
-    assert "No answer turned from right to wrong or back." in page
+    assert "No answer flipped." in page
     assert page.count("None.") == 2
 
 

@@ -10,7 +10,6 @@ import htpy as h
 from htpy import Element, Node
 
 from howsure.report.pages.contract import Card, Picks, Section
-from howsure.report.pages.figures import meaning_of
 from howsure.report.text import interval_of, printable, shortened, value_of
 
 MOST_CHARACTERS = 20_000
@@ -126,7 +125,7 @@ def _tile(entry: Mapping[str, Any]) -> Element:
         h.span(class_="name")[words(entry["name"])],
         h.strong[words(value_of(dict(entry)))],
         h.span(class_="quiet")[words(below or "no interval", 400)],
-        h.span(class_="meaning")[meaning] if (meaning := meaning_of(entry["name"])) else None,
+        h.span(class_="meaning")[words(meaning, 400)] if (meaning := entry.get("meaning")) else None,
     ]
 
 

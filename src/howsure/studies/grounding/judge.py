@@ -218,6 +218,16 @@ def _counts(table: Columns) -> dict[str, int]:
 # -- the figures that matter ----------------------------------------------------------------------------------------
 
 
+_MEANINGS = {
+    "accuracy": "clicks at most so many thousandths of the screen from the target's middle",
+    "point_in_target": "clicks inside of what was to be clicked",
+    "mean_l2": "from the target's middle, in thousandths of the screen",
+    "median_l2": "half of the clicks are nearer than this",
+    "refused_rightly": "screens with nothing to click on which it did not click",
+    "wrong_format": "answers in which no place could be read; these are misses without a distance",
+}
+
+
 def _headline(known: Figures, table: Columns, delta: float, bad: int) -> list[Figure]:
     """What the data can be judged by: a region before a distance, and refusals and wrong forms where there are any."""
     within = ("accuracy", f"accuracy within {delta:g}", "share")
@@ -229,7 +239,14 @@ def _headline(known: Figures, table: Columns, delta: float, bad: int) -> list[Fi
     if table.unreadable.any():
         wanted += [("wrong_format", "in wrong format", "share")]
     return [
-        Figure(name, known[key].value, unit, **known[key].bounds, note=_note(key, known, table, bad))
+        Figure(
+            name,
+            known[key].value,
+            unit,
+            **known[key].bounds,
+            note=_note(key, known, table, bad),
+            meaning=_MEANINGS[key],
+        )
         for key, name, unit in wanted or [within]
     ]
 

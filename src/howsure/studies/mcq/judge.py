@@ -180,7 +180,8 @@ def _accuracy_figure(table: Columns, counts: Counts) -> Figure:
         notes.append(f"{parts} counted as not right{of_scored}")
     if counts.ties:
         notes.append(f"{counts.ties} of {scored} are ties, which went to the first choice")
-    return Figure("accuracy", share.value, "share", **share.bounds, note=_joined(notes, share.value))
+    meaning = "questions whose likeliest choice is the right one"
+    return Figure("accuracy", share.value, "share", **share.bounds, note=_joined(notes, share.value), meaning=meaning)
 
 
 def _share(right: NDArray[np.bool_], unit: Codes, bad: int = 0) -> Share:
@@ -201,7 +202,8 @@ def _margin_figure(table: Columns) -> Figure:
     notes = [None if interval else too_few(_unit_count(unit), _units_noun(table)) or "no interval: all are alike"]
     if len(margins) < table.total:
         notes.append(f"over the {len(margins)} of {table.total} questions with a margin")
-    return Figure.of("mean margin", _mean(margins), "nats", interval, _joined(notes, _mean(margins)))
+    meaning = "how far the likeliest choice leads the second: 0 is a tie, 2.3 is ten times likelier"
+    return Figure.of("mean margin", _mean(margins), "nats", interval, _joined(notes, _mean(margins)), meaning)
 
 
 def _joined(notes: Sequence[str | None], value: float | None) -> str | None:

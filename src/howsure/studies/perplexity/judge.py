@@ -31,6 +31,9 @@ TABLE = "documents.csv"
 MOST_LISTED = 1000
 ALL_ALIKE = "no interval: the documents are all alike"
 
+BITS_MEANING = "what a byte of the text costs the model: 8 if it knew nothing, 0 if it knew all"
+PERPLEXITY_MEANING = "as hard as choosing each time among so many that are equally likely"
+
 
 class Figures(Fields, kw_only=True):
     """Counts, cross-entropies and perplexities of some texts.
@@ -225,7 +228,9 @@ def judge(rows: Sequence[DocumentSums], *, skipped: Mapping[str, int]) -> Perple
     return PerplexitySummary(
         study="perplexity",
         coverage=Coverage(len(documents) + sum(reasons.values()), len(documents), dict(sorted(reasons.items()))),
-        headline=[Figure("bits per byte", None, "bits")] if corpus is None else _headline(documents, corpus, intervals),
+        headline=[Figure("bits per byte", None, "bits", meaning=BITS_MEANING)]
+        if corpus is None
+        else _headline(documents, corpus, intervals),
         notes=[] if corpus is None else _notes(corpus),
         corpus=corpus,
         intervals_bits=bounds or None,
@@ -282,7 +287,9 @@ def _headline(documents: Sequence[Sums], corpus: Figures, intervals: Mapping[str
             notes.append(of_these_only(len(documents)) or why)
         if value is not None and corpus.oov and unit in ("byte", "word"):
             notes.append(f"too low: {corpus.oov:,} unknown word{'s' if corpus.oov > 1 else ''}")
-        headline.append(Figure.of(name, value, "bits" if unit == "byte" else "", interval, "; ".join(notes) or None))
+        meaning = BITS_MEANING if unit == "byte" else PERPLEXITY_MEANING
+        shown_unit = "bits" if unit == "byte" else ""
+        headline.append(Figure.of(name, value, shown_unit, interval, "; ".join(notes) or None, meaning))
     return headline
 
 

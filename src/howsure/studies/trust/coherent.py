@@ -305,9 +305,27 @@ def judge(samples: Sequence[Sample[CoherentRecord]], sets: Sets, *, asked_states
         study="trust coherent",
         coverage=Coverage.of(samples),
         headline=[
-            Figure("coherent trust T", value, "", note=_of_trust(value, reason, null, len(states))),
-            Figure("I(X;S)", by_s, "bits", note=_of_states(len(states))),
-            Figure("I(X;S,L)", by_both, "bits", note=_of_states(len(states))),
+            Figure(
+                "coherent trust T",
+                value,
+                "",
+                note=_of_trust(value, reason, null, len(states)),
+                meaning="the share of what grounding and language tell that grounding tells alone; between 0 and 1",
+            ),
+            Figure(
+                "I(X;S)",
+                by_s,
+                "bits",
+                note=_of_states(len(states)),
+                meaning="what the place alone tells about the action",
+            ),
+            Figure(
+                "I(X;S,L)",
+                by_both,
+                "bits",
+                note=_of_states(len(states)),
+                meaning="what place and instruction together tell about the action",
+            ),
         ],
         notes=list(_notes(len(samples), asked_states, sets, value, reason, null)),
         mean_entropy_bits={

@@ -325,16 +325,41 @@ def headline(summary: StepSummary, qualifier: str | None = None) -> list[Figure]
     trust, order, rows = summary.trust, summary.ordering.both, summary.rows
     by_s, by_both = trust.delta_h_s_bits, trust.delta_h_ls_bits
     return [
-        _figure("trust T", "", trust, _of_trust(trust)),
-        _figure("ΔH_S", "bits", by_s, _joined(_no_interval(by_s, trust), qualifier)),
-        _figure("ΔH_L,S", "bits", by_both, _joined(_no_interval(by_both, trust), qualifier)),
-        _figure("rows complete", "share", rows, _no_interval(rows, summary)),
-        _figure("ordering holds", "share", order, order.reason or _no_interval(order, trust)),
+        _figure(
+            "trust T",
+            "",
+            trust,
+            _of_trust(trust),
+            "what knowing the place takes off the doubt, as a share of what place and instruction take off",
+        ),
+        _figure(
+            "ΔH_S",
+            "bits",
+            by_s,
+            _joined(_no_interval(by_s, trust), qualifier),
+            "how much surer of its action it is when told about the place; below 0: less sure",
+        ),
+        _figure(
+            "ΔH_L,S",
+            "bits",
+            by_both,
+            _joined(_no_interval(by_both, trust), qualifier),
+            "how much surer when told about the place and the instruction; below 0: less sure",
+        ),
+        _figure("rows complete", "share", rows, _no_interval(rows, summary), "steps with all three entropies"),
+        _figure(
+            "ordering holds",
+            "share",
+            order,
+            order.reason or _no_interval(order, trust),
+            "steps at which it is surer with each thing that it is told",
+        ),
     ]
 
 
-def _figure(name: str, unit: str, entry: Share | Mean | TrustFigure, note: str | None) -> Figure:
-    return Figure(name, entry.value, unit, **{end: getattr(entry, end) for end in BOUNDS}, note=note)
+def _figure(name: str, unit: str, entry: Share | Mean | TrustFigure, note: str | None, meaning: str) -> Figure:
+    bounds = {end: getattr(entry, end) for end in BOUNDS}
+    return Figure(name, entry.value, unit, **bounds, note=note, meaning=meaning)
 
 
 def _of_trust(trust: TrustFigure) -> str | None:
