@@ -208,8 +208,8 @@ def test_samples_of_a_study_that_is_not_known_are_json_text(tmp_path: Path) -> N
     write_parquet([run], tmp_path / "x.parquet", {})
     table = pq.read_table(tmp_path / "x.parquet")
     assert own(table) == {"result": "string", "evidence": "string"}
-    assert table["result"].to_pylist() == ['{"v":"a","w":{"x":[1,"é"]}}', None]
-    assert table["evidence"].to_pylist() == [None, '{"t":[0.5]}']
+    assert table["result"].to_pylist() == ['{"v":"a","w":{"x":[1,"é"]}}', "{}"]
+    assert table["evidence"].to_pylist() == ["{}", '{"t":[0.5]}']
     assert texts_of(table) == dict.fromkeys(("result", "evidence"), "values of any form")
 
 
@@ -347,6 +347,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
         (b'{"id":"s1","index":1,"result":{"v":1e999}}', "line 2: Number out of range"),
         (b'{"id":"s1","index":1,"result":{"v":"\\ud800"}}', "line 2: "),
         (b'{"id":"s1","index":1,"result":{"v":"\xff"}}', "line 2: "),
+        (b'{"id":"s1","index":1,"result":{"unknown":"\xff"}}', "line 2: "),
         (b'{"id":"s0","index":1}', "line 2: sample 's0' is there twice"),
         (b'{"id":"s1","index":99999999999999999999}', "line 2: index 1e\\+20 is not a place"),
         (b'{"id":"s1","index":1,"outcome":{"correct":"yes"}}', "line 2: Expected `bool"),
@@ -361,6 +362,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
         "infinite",
         "surrogate",
         "no text",
+        "unknown field",
         "twice",
         "index",
         "outcome",

@@ -11,7 +11,7 @@ import msgspec
 
 from howsure.errors import MissingExtra, RunDamaged
 from howsure.runs.export.columns import Kind, arrays, fields, kind_of, merged, struct_kind
-from howsure.runs.export.sources import Line, Source, about
+from howsure.runs.export.sources import AnySample, Source, about, values_of
 from howsure.runs.files import replacing, storage_errors, to_json
 from howsure.runs.folder import MANIFEST, SUMMARY, Run
 
@@ -160,7 +160,7 @@ def _groups(schema: Any, kind: Kind, sources: Sequence[Source]) -> Iterator[Any]
         for piece in source.pieces(PIECE_BYTES, own_bytes):
             try:
                 held.append(pa.record_batch(_columns(schema, kind, own, piece), schema=schema))
-            except (pa.ArrowException, OverflowError, RecursionError) as error:  # such as integers of more than 64 bits
+            except (pa.ArrowException, OverflowError, RecursionError) as error:  # integers of over 64 bits, deep lists
                 raise RunDamaged(f"{source.path}: {source.first_that_fails(piece, kind)} ({error})") from error
             size, rows = size + held[-1].nbytes, rows + len(piece)
             if size >= GROUP_BYTES or rows >= GROUP_ROWS:
@@ -170,16 +170,16 @@ def _groups(schema: Any, kind: Kind, sources: Sequence[Source]) -> Iterator[Any]
         yield pa.Table.from_batches(held)
 
 
-def _columns(schema: Any, kind: Kind, own: dict[str, Any], piece: Sequence[Line]) -> list[Any]:
+def _columns(schema: Any, kind: Kind, own: dict[str, Any], piece: Sequence[AnySample]) -> list[Any]:
     import pyarrow as pa
 
     of_run = [pa.repeat(pa.scalar(own[name], schema.field(name).type), len(piece)) for name in RUN_COLUMNS]
     cells = zip(*map(_cells, piece), strict=True)
     of_samples = [pa.array(values, schema.field(name).type) for name, values in zip(SAMPLE_COLUMNS, cells, strict=True)]
-    return [*of_run, *of_samples, *arrays(kind, [sample.parts() for sample in piece])]
+    return [*of_run, *of_samples, *arrays(kind, [values_of(sample) for sample in piece])]
 
 
-def _cells(sample: Line) -> tuple[Any, ...]:
+def _cells(sample: AnySample) -> tuple[Any, ...]:
     one = sample.outcome
     happened = (None, None, None) if one is None else (one.correct, one.reward, one.distance)
     return (sample.id, sample.index, sample.reason, sample.detail, *happened)

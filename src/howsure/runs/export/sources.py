@@ -21,22 +21,10 @@ from howsure.runs.export.columns import Kind, arrays
 from howsure.runs.files import to_json
 from howsure.runs.folder import SAMPLES, Run, open_samples
 from howsure.runs.reading import whole_lines
+from howsure.runs.records import LeanSample, Sample
 
+AnySample = Sample | LeanSample
 INT64 = range(-(2**63), 2**63)
-
-
-class Line(msgspec.Struct):
-    """A sample; `result` and perhaps `evidence`, as its study declares them, are the fields of a subclass."""
-
-    id: str
-    index: int
-    outcome: Outcome | None = None
-    reason: str | None = None
-    detail: str | None = None
-
-    def parts(self) -> dict[str, Any]:
-        """What every study fills in its own way, as plain values."""
-        return {name: msgspec.to_builtins(getattr(self, name)) for name in type(self).__annotations__}
 
 
 class Source:
@@ -47,7 +35,10 @@ class Source:
         self.run = run
         self.path = run.path / SAMPLES
         self._file = open_samples(run.path)
-        self._decoder = _decoder(record, evidence)
+        self._checker = _checker(record, evidence)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+            LeanSample[dict[str, Any]] if evidence is None else Sample[dict[str, Any]]
+        )
         self._indices, self._starts, self._sizes = array("q"), array("q"), array("q")
 
     def __enter__(self) -> Source:
@@ -64,10 +55,7 @@ class Source:
         seen: set[str] = set()
         start = 0
         for number, line in enumerate(whole_lines(self._file, self.path), 1):
-            try:
-                sample = self._decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise RunDamaged(f"{self._at(number)}: {error}; delete that line to have its sample redone") from error
+            sample = self._decoded(self._checker, line, number)
             if sample.index not in INT64:
                 shown = f"{sample.index:.3g}" if abs(sample.index) < 10**300 else "of hundreds of digits"
                 raise RunDamaged(f"{self._at(number)}: index {shown} is not a place in any data; delete that line")
@@ -78,25 +66,32 @@ class Source:
                 kept.append(value)
             start += len(line)
 
-    def first_that_fails(self, piece: list[Line], kind: Kind) -> str:
+    def first_that_fails(self, piece: list[AnySample], kind: Kind) -> str:
         """Which of some samples no column can take."""
         for sample in piece:
             try:
-                arrays(kind, [sample.parts()])
+                arrays(kind, [values_of(sample)])
             except Exception:  # noqa: BLE001  whatever pyarrow says of it
                 return f"sample {sample.id!r} holds what no column can; delete its line to have it redone"
         return "some samples hold together what no column can"
 
+    def _decoded(self, decoder: msgspec.json.Decoder[Any], line: bytes, number: int) -> Any:
+        try:
+            return decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise RunDamaged(f"{self._at(number)}: {error}; delete that line to have its sample redone") from error
+
     def _at(self, number: int) -> str:
         return f"{self.path}, line {number}"
 
-    def pieces(self, most_bytes: int, row_bytes: int = 0) -> Iterator[list[Line]]:
+    def pieces(self, most_bytes: int, row_bytes: int = 0) -> Iterator[list[AnySample]]:
         """The second pass: the samples in the order of the data, some at a time; each brings `row_bytes` more along."""
-        piece: list[Line] = []
+        piece: list[AnySample] = []
         size = 0
         for row in sorted(range(len(self)), key=self._indices.__getitem__):
             self._file.seek(self._starts[row])
-            piece.append(self._decoder.decode(self._file.read(self._sizes[row])))
+            line = self._file.read(self._sizes[row])
+            piece.append(self._decoded(self._decoder, line, row + 1))  # what the first pass skipped may be no text
             size += self._sizes[row] + row_bytes
             if size >= most_bytes:
                 yield piece
@@ -106,9 +101,17 @@ class Source:
 
 
 @cache
-def _decoder(record: Any, evidence: Any | None) -> msgspec.json.Decoder[Line]:
+def _checker(record: Any, evidence: Any | None) -> msgspec.json.Decoder[Any]:
     parts = [("result", record)] + ([] if evidence is None else [("evidence", evidence)])
-    return msgspec.json.Decoder(msgspec.defstruct("Line", [(name, kind, None) for name, kind in parts], bases=(Line,)))
+    fields: list[Any] = [("id", str), ("index", int), *((name, kind, None) for name, kind in parts)]
+    fields += [("outcome", Outcome | None, None), ("reason", str | None, None), ("detail", str | None, None)]
+    return msgspec.json.Decoder(msgspec.defstruct("Line", fields))
+
+
+def values_of(sample: AnySample) -> dict[str, Any]:
+    """The parts of a sample that every study fills in its own way."""
+    parts = {"result": sample.result}
+    return parts | {"evidence": sample.evidence} if isinstance(sample, Sample) else parts
 
 
 # -- what is the same for all samples of a run ------------------------------------------------------------------------
