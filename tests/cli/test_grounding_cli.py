@@ -66,7 +66,7 @@ def test_overlays_of_a_run(demo_run: Path, tmp_path: Path) -> None:
     assert done.stdout.strip() == str(path)
     assert Image.open(path).size[0] >= 900
     assert_fails(howsure("overlay", demo_run, "aply"), "aply", "apply")
-    assert_fails(howsure("overlay", tmp_path), "no run folder")
+    assert_fails(howsure("overlay", tmp_path), "is not a run folder")
 
 
 def test_users_in_every_spelling(clicks: Path, tmp_path: Path) -> None:
