@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from howsure.report.pages.axes import Axis, Scale, tick_text
@@ -48,6 +48,7 @@ def test_ticks_have_as_many_digits_as_their_step(value: float, step: float, perc
 
 
 @given(st.lists(st.floats(-1e12, 1e12), max_size=20), st.integers(1, 10))
+@example([0.0, -2.2e-311], 1)
 def test_any_data_gets_ticks_that_hold_it(values: list[float], most: int) -> None:
     scale = Scale(Axis("x"), values, 0.0, 100.0, most)
     assert 1 <= len(scale.ticks) <= most + 2

@@ -49,7 +49,8 @@ def _ends(axis: Axis, values: list[float]) -> tuple[float, float]:
     low = axis.low if axis.low is not None else min(values, default=1.0 if axis.log else 0.0)
     high = axis.high if axis.high is not None else max(values, default=low + 1.0)
     if high - low <= max(abs(low) * 1e-12, 1e-300):  # what differs by rounding alone is one value
-        high = low * 10 if axis.log else low + (abs(low) * 0.1 or 1.0)
+        room = abs(low) * 0.1
+        high = low * 10 if axis.log else low + (room if room > 1e-300 else 1.0)
     return low, high
 
 
