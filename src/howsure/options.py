@@ -7,7 +7,8 @@
         batch_size: Annotated[int | None, Opt("At most N questions together.", least=1)] = None
 
 From it follow the command's flag and its help (`howsure.cli.commands`), the keyword of the Python function with its
-type, the check, the run's identity, and the table in the docs. A field without an `Opt` is for Python alone.
+type, the check, the run's identity, and the table in the docs. A field without an `Opt` is for Python alone; one marked
+`HERE` belongs to the calling process, such as whom to tell, and never goes to a worker.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import numbers
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
@@ -48,11 +50,19 @@ class Opt:
     metavar: str | None = None
     escapes: bool = False
     """Whether the command line writes a line break as \\n."""
-    python: bool = True
-    """Whether it is a keyword in Python too; what only concerns the terminal is not."""
     identity: Literal["always", "changed", "no"] = "changed"
     """Whether run.json says it, so that another value is another run: always, or where it is not the default. An option
     that is added later stays out of the runs from before."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """Marks a field that belongs to the calling process; `shown` is whether it is in the function's signature."""
+
+    shown: bool = True
+
+
+HERE, INTERNAL = Here(), Here(shown=False)
 
 
 @dataclass(frozen=True)
@@ -61,8 +71,10 @@ class Options:
 
     def __post_init__(self) -> None:
         for option in declared(type(self)):
+            value = getattr(self, option.name)
+            _checked_type(option, value)
             if option.about is not None:
-                _check(option.flag, getattr(self, option.name), option.about)
+                _check(option.flag, value, option.about)
 
     def with_(self, **changes: Any) -> Self:
         """The same with some of them changed."""
@@ -93,8 +105,14 @@ class Declared(typing.NamedTuple):
     default: Any
     """`inspect.Parameter.empty` where it must be given."""
     about: Opt | None
-    takes_none: bool
+    kinds: tuple[Any, ...]
+    """All types that Python may give."""
     keyword_only: bool
+    here: Here | None = None
+
+    @property
+    def takes_none(self) -> bool:
+        return type(None) in self.kinds
 
     @property
     def switch(self) -> str:
@@ -131,18 +149,30 @@ def names_of(kind: type[Options]) -> tuple[str, ...]:
 
 
 def _declared(field: dataclasses.Field[Any], hint: Any) -> Declared:
-    about = None
+    if field.default_factory is not dataclasses.MISSING:
+        raise TypeError(f"{field.name}: an option has a default that can be shown, not a factory")
+    about, here = None, None
     if typing.get_origin(hint) is Annotated:
         about = next((one for one in hint.__metadata__ if isinstance(one, Opt)), None)
+        here = next((one for one in hint.__metadata__ if isinstance(one, Here)), None)
         hint = hint.__origin__
     kinds = [hint]
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         kinds = list(typing.get_args(hint))
-    plain = [kind for kind in kinds if kind in (bool, int, float, str, Path)]
-    several = [kind for kind in kinds if typing.get_origin(kind) in (list, tuple, Sequence)]
-    chosen = list[str] if several else plain[0] if plain else hint
     default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-    return Declared(field.name, chosen, default, about, type(None) in kinds, bool(field.kw_only))
+    return Declared(field.name, _on_command_line(kinds), default, about, tuple(kinds), bool(field.kw_only), here)
+
+
+def _on_command_line(kinds: list[Any]) -> Any:
+    """What the command line makes of a text: the widest of the plain types, or a list of one."""
+    several = [kind for kind in kinds if typing.get_origin(kind) in (list, tuple, Sequence)]
+    if several:
+        items = [kind for kind in typing.get_args(several[0]) if kind in (int, float)]
+        return list[items[0]] if len(items) == 1 else list[str]  # type: ignore[valid-type]
+    for kind in (float, int, bool, str, Path):
+        if kind in kinds:
+            return kind
+    return next((kind for kind in kinds if kind is not type(None)), str)
 
 
 def signature_of(kind: type[Options], returns: Any = inspect.Signature.empty) -> inspect.Signature:
@@ -151,7 +181,7 @@ def signature_of(kind: type[Options], returns: Any = inspect.Signature.empty) ->
     parameters = []
     for option in declared(kind):
         place = inspect.Parameter.KEYWORD_ONLY if option.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
-        if option.about is None or option.about.python:
+        if option.here is None or option.here.shown:
             parameters.append(
                 inspect.Parameter(option.name, place, default=option.default, annotation=hints[option.name])
             )
@@ -166,9 +196,13 @@ def takes(options: Callable[P, Any]) -> Callable[[Callable[[Any], R]], Callable[
 
     def made(function: Callable[[Any], R]) -> Callable[P, R]:
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            unknown = [name for name in kwargs if name not in names_of(kind)]
+            if unknown:
+                known = ", ".join(inspect.signature(call).parameters)
+                raise TypeError(f"{function.__name__}() has no option {unknown[0]!r}; known are {known}")
             return function(options(*args, **kwargs))
 
-        lines = [f"    {one.name}: {one.about.help}" for one in declared(kind) if one.about and one.about.python]
+        lines = [f"    {one.name}: {one.about.help}" for one in declared(kind) if one.about is not None]
         returns = inspect.signature(function, eval_str=True).return_annotation
         call.__name__ = call.__qualname__ = function.__name__
         call.__module__ = function.__module__
@@ -184,11 +218,35 @@ def table_of(kind: type[Options]) -> Iterator[tuple[str, str, str]]:
     for option in declared(kind):
         if option.about is not None:
             name = option.name.upper() if option.about.argument else option.switch
-            known = option.default not in (inspect.Parameter.empty, None, False, True)
+            known = option.default not in (inspect.Parameter.empty, None) and not isinstance(option.default, bool)
             yield name, str(option.default) if known else "", option.about.help
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
+
+
+_NOUNS = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", type(None): "None"}
+
+
+def _checked_type(option: Declared, value: Any) -> None:
+    """Refuse at once what would end the work late: Python gives anything, a command line only texts."""
+    if option.here is None and not any(_is(kind, value) for kind in option.kinds):
+        nouns = [_NOUNS[kind] for kind in option.kinds if kind in _NOUNS and kind is not type(None)]
+        wanted = " or ".join(nouns) or "what the function's signature says"
+        raise InputError(f"{option.flag} must be {wanted}, not {value!r}")
+
+
+def _is(kind: Any, value: Any) -> bool:
+    if kind in (int, float):
+        return isinstance(value, numbers.Real if kind is float else numbers.Integral) and not isinstance(value, bool)
+    origin = typing.get_origin(kind)
+    if origin in (list, tuple, Sequence):
+        return isinstance(value, (list, tuple))
+    if origin is not None and isinstance(origin, type):
+        return isinstance(value, origin)
+    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return not isinstance(value, (bool, int, float, str, type(None)))
+    return isinstance(value, kind)
 
 
 def _check(flag: str, value: Any, about: Opt) -> None:

@@ -34,7 +34,7 @@ def compare(options: CompareOptions, view: FlipsView) -> int:
     Example: howsure compare runs/before runs/after
     """
     from howsure.runs import Run
-    from howsure.runs.files import to_json, write_atomic
+    from howsure.runs.files import write_new
     from howsure.storage.writing import check_writable
     from howsure.studies.comparing import compare as compare_runs
     from howsure.studies.comparing import study_of
@@ -49,7 +49,7 @@ def compare(options: CompareOptions, view: FlipsView) -> int:
         check_writable("--output-json", options.output_json)
     comparison = compare_runs(a, b)
     if options.output_json is not None:
-        write_atomic(options.output_json, to_json(study.comparison_document(comparison), indent=2) + b"\n")
+        write_new(options.output_json, study.comparison_document(comparison))
     if view.as_json:
         common.print_json(comparison)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from howsure.options import Opt, Options
+from howsure.options import HERE, INTERNAL, Opt, Options
 
 MODEL = Opt("Model name; `howsure models` lists the kinds.", flags=("--model", "-m"), identity="no")
 """Of an option that names a model."""
@@ -43,7 +43,7 @@ class ModelOptions(Options):
         int | None, Opt("Tokens run at once. Default: 2048 on a CPU, 16384 on a GPU.", identity="no")
     ] = None
     trust_remote_code: Annotated[bool, Opt("Let a checkpoint run Python code of its own.", identity="no")] = False
-    max_pixels: int | None = None
-    concurrency: int = 8
-    elsewhere: bool = False
-    announce: Callable[[str], None] | None = None
+    max_pixels: Annotated[int | None, HERE] = None
+    concurrency: Annotated[int, HERE] = 8
+    elsewhere: Annotated[bool, INTERNAL] = False
+    announce: Annotated[Callable[[str], None] | None, HERE] = None

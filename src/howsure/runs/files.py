@@ -60,6 +60,13 @@ def to_json(value: Any, *, indent: int | None = None) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
 
 
+def write_new(path: Path, value: Any) -> None:
+    """A document outside of any run, as JSON, in a folder that is made where it is missing."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, to_json(value, indent=2) + b"\n")
+
+
 def write_atomic(path: Path, content: bytes) -> None:
     """Replace a file's content in one step that outlives a power cut."""
     with replacing(path) as file:

@@ -30,16 +30,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, Self
 
 from typing_extensions import TypeVar
 
-from howsure.errors import InputError
+from howsure.errors import CANNOT, EvidenceError, HowsureError, InputError, RunDamaged
 from howsure.models.contract import Failure, Model
 from howsure.models.images import Picture
-from howsure.options import Opt, declared
+from howsure.options import HERE, Opt, declared
 from howsure.runs.engine import Engine, EngineOptions, Job, LocalEngine, opened_engine
 from howsure.runs.files import storage_errors, to_json, write_atomic
 from howsure.runs.folder import Run
 from howsure.runs.pictures import PictureKeeper
 from howsure.runs.progress import NoProgress, Progress, Tally
-from howsure.runs.reading import MANIFEST
+from howsure.runs.reading import MANIFEST, SAMPLES
 from howsure.runs.records import Identity, Sample
 from howsure.runs.writer import RunWriter, write_report
 from howsure.storage import checked, shown_path
@@ -66,11 +66,11 @@ class RunOptions(EngineOptions):
         Opt("Run folder; an unfinished run there is resumed. Default: runs/<study>-<time>.", path="any", identity="no"),
     ] = None
     seed: Annotated[int, Opt("Random seed.", least=0, identity="no")] = 0
-    progress: Progress | None = None
+    progress: Annotated[Progress | None, HERE] = None
 
     def for_workers(self) -> Self:
         """Without what is for this process alone: open models and engines, and whom to tell."""
-        here = {one.name: one.default for one in declared(type(self)) if one.about is None}
+        here = {one.name: one.default for one in declared(type(self)) if one.here is not None}
         models = {
             one.name: value.name for one in declared(type(self)) if isinstance(value := getattr(self, one.name), Model)
         }
@@ -129,6 +129,8 @@ class Items(Generic[ItemT]):
 
     def picture(self, index: int) -> Picture | None:
         """The picture that an item is about, of which the run folder keeps a small copy."""
+        if not 0 <= index < len(self.items):  # a line that somebody changed
+            return None
         image: Picture | None = getattr(self.items[index], "image", None)
         return image
 
@@ -298,10 +300,26 @@ class Ready:
                 engine = LocalEngine() if plan.local else self.engine
                 _work(engine, study_job(study, model, plan), session, writer, progress, plan, label, pictures)
             samples = sorted(writer.samples, key=lambda sample: sample.index)
-            summary = study.judge(samples, options, items)
+            with _as_damage(writer):
+                summary = study.judge(samples, options, items)
             session.finish(summary, samples)
             writer.finish(summary)
         return session.result(study, summary, samples, Run(folder))
+
+
+@contextmanager
+def _as_damage(writer: RunWriter) -> Iterator[None]:
+    """Samples that were on the disk before may be somebody else's; what they do to a study is told by their file."""
+    try:
+        yield
+    except (*CANNOT, OverflowError) as error:
+        if not writer.resumed or (isinstance(error, HowsureError) and not isinstance(error, EvidenceError)):
+            raise
+        why = f"{type(error).__name__}: {error}"[:200]
+        raise RunDamaged(
+            f"{writer.path / SAMPLES} holds samples that make no sense together ({why}): restore it, or take "
+            "another --out"
+        ) from error
 
 
 def _work(

@@ -43,13 +43,14 @@ def writable_folder(place: Place) -> Iterator[Path]:
 
 
 def check_writable(option: str, path: Place) -> None:
-    """Find out before the work whether a file of its result can be written; the folder is made where it is missing."""
+    """Find out before the work whether a file of its result can be written. Nothing is left behind: a folder that is
+    missing is made by whoever writes."""
     target = Path(path)
     if target.is_dir():
         raise InputError(f"{option} {target} is a folder: name a file")
+    folder = next((one for one in target.absolute().parents if one.exists()), target.parent)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=target.parent).close()
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise InputError(f"{option} {target} cannot be written: {error.strerror}; name another file") from error
 

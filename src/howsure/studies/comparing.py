@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from typing_extensions import TypeVar
 
-from howsure.errors import HowsureError, InputError, RunDamaged
+from howsure.errors import EvidenceError, HowsureError, InputError, RunDamaged
 from howsure.measures import paired_shares, too_few
 from howsure.runs import Run, Sample
 from howsure.runs.folder import read_summary
@@ -48,9 +48,9 @@ def compare(run_a: RunLike, run_b: RunLike) -> Comparison:
     study = study_of(a, b)
     try:
         comparison: Comparison = study_named(study).compare(a, b)
-    except HowsureError:
-        raise
     except NOT_WHAT_IT_SAYS as error:
+        if isinstance(error, HowsureError) and not isinstance(error, EvidenceError):
+            raise
         why = f"{type(error).__name__}: {error}"
         raise RunDamaged(f"{a.path} or {b.path} does not hold what a run of {study} does ({why[:200]})") from error
     return comparison

@@ -5,8 +5,11 @@ One that is not part of howsure is added by `register`.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from howsure.errors import InputError
 
 if TYPE_CHECKING:
     from howsure.studies.study import Study
@@ -45,11 +48,20 @@ HOMES = {
         "Trust from one joint distribution: T = I(X;S) / I(X;S,L), which lies in [0, 1].",
     ),
 }
+COMMANDS = (
+    "show", "ask", "compare", "report", "export", "demo", "models", "runs", "view", "ngram", "entropy", "theorem",
+)  # fmt: skip
+"""The commands that are not studies."""
 _added: dict[str, Study[Any]] = {}
 
 
 def register(study: Study[Any]) -> Study[Any]:
     """Add a study: from then on `howsure NAME` is its command."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", study.name) or study.name in (*HOMES, *COMMANDS):
+        raise InputError(
+            f"a study cannot be called {study.name!r}: take lower-case letters, digits and hyphens, and no name of a "
+            "command of howsure"
+        )
     _added[study.name] = study
     return study
 

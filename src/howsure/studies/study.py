@@ -28,11 +28,11 @@ from howsure.errors import InputError
 from howsure.models.contract import Failure, Model, ModelOptions
 from howsure.models.images import Picture
 from howsure.models.registry import load
-from howsure.options import declared, takes
+from howsure.options import declared, names_of, takes
 from howsure.runs.engine import Engine
 from howsure.runs.folder import Run
 from howsure.runs.records import Identity, Sample
-from howsure.runs.run import Batch, Opened, Plan, Ready, Result, RunOptions, identity_of, run
+from howsure.runs.run import Batch, Opened, Pair, Plan, Ready, Result, RunOptions, identity_of, run
 from howsure.runs.writer import RunWriter
 from howsure.studies.summary import Summary
 
@@ -57,6 +57,8 @@ class Study(ABC, Generic[Options, Item, Record]):
     evidence: ClassVar[Any] = dict[str, Any]
     """The same for the bulk beside it."""
     summary: ClassVar[type[Summary]] = Summary
+    returns: ClassVar[Any] = Result
+    """What its Python function gives for one model."""
     model_fields: ClassVar[tuple[str, ...]] = ("model", "model_b")
     """The options that name the models."""
     looks_ahead: ClassVar[bool] = False
@@ -249,11 +251,11 @@ class Session:
 def python_function(options: Callable[P, RunOptions], study: Study[Any]) -> Callable[P, Any]:
     """`howsure.mcq` and its like."""
 
-    def call(chosen: RunOptions) -> Result:
-        result: Result = run(study, chosen)
-        return result
+    def call(chosen: RunOptions) -> Any:
+        return run(study, chosen)
 
     call.__name__, call.__module__, call.__doc__ = study.name.replace(" ", "_"), "howsure", study.card
+    call.__annotations__["return"] = study.returns | Pair if "model_b" in names_of(study.options) else study.returns
     return takes(options)(call)
 
 

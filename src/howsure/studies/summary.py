@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -86,19 +85,3 @@ class Summary(Fields, kw_only=True):
     coverage: Coverage
     headline: list[Figure]
     notes: list[str]
-
-
-def summary(
-    study: str, coverage: Coverage, headline: Sequence[Figure], notes: Sequence[str], **fields: Any
-) -> dict[str, Any]:
-    """A summary as it is written: the shared part first, then the study's own fields.
-
-    `notes` are sentences that a reader of the headline must know; most runs have none.
-    """
-    return {
-        "study": study,
-        "coverage": msgspec.to_builtins(coverage),
-        "headline": [msgspec.to_builtins(figure) for figure in headline],
-        "notes": list(notes),
-        **fields,
-    }

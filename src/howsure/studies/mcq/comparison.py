@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from howsure.measures import PairedDifference, mcnemar_exact, paired_means, paired_shares, too_few
 from howsure.runs import Run, Sample
-from howsure.runs.files import to_json, write_atomic
+from howsure.runs.files import write_new
 from howsure.runs.run import Pair, PathLike
 from howsure.studies.comparing import Comparison, Side, check_same, notes_on_models, read_side, refuse_other_data
 from howsure.studies.mcq.columns import Codes, columns, units
@@ -360,4 +360,4 @@ def deliver(result: Any, path: PathLike) -> None:
     content: Mapping[str, Any] = (
         comparison_document(comparison) if isinstance(comparison, McqComparison) else document(*result)
     )
-    write_atomic(Path(path), to_json(content, indent=2) + b"\n")
+    write_new(Path(path), content)

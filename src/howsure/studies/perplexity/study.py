@@ -126,6 +126,7 @@ class PerplexityStudy(Study[PerplexityOptions, Unit, PerplexityRecord]):
     Example: howsure perplexity book.txt --model ngram:model.arpa --model-b smollm2
     """
 
+    returns = Result
     name, options, record, evidence, summary = (
         "perplexity", PerplexityOptions, PerplexityRecord, Excerpts, PerplexitySummary,
     )  # fmt: skip

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from howsure.errors import InputError
 from howsure.measures import rank_failures, too_few
 from howsure.measures.ranking import LEAST_OF_A_CLASS
-from howsure.options import Opt, Options
+from howsure.options import HERE, Opt, Options
 from howsure.studies.sureness import ends
 from howsure.studies.trajectories.alarm_stats import DetectorStats, against
 from howsure.studies.trajectories.breakdown import DETECTORS, TURN_COUNT, Detection, Watched, detect
@@ -91,7 +91,7 @@ class Judging(Options):
     notice: Annotated[
         int, Opt("Turns that must be left after an alarm for a rescue to be possible.", least=0, identity="no")
     ] = 1
-    folds: int = 5
+    folds: Annotated[int, HERE] = 5
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -206,6 +206,7 @@ class TrajectoriesStudy(Study[TrajectoriesOptions, Trajectory, Trajectory]):
     Example: howsure trajectories results.json --output uncertainty.json
     """
 
+    returns = Result
     name, options, record, summary = "trajectories", TrajectoriesOptions, Trajectory, TrajectoriesSummary
     evidence = Evidence
     model_fields = ("score_with",)

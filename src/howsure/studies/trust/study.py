@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from howsure.errors import InputError, MissingCapability, ModelError, WorkersLost
 from howsure.models.contract import Capability, Failure, Model, ModelOptions
 from howsure.models.images import Picture
-from howsure.options import Opt
+from howsure.options import HERE, Opt
 from howsure.runs import Engine, LocalEngine, RunWriter, Sample
 from howsure.runs.run import PathLike, Plan, RunOptions
 from howsure.storage import shown_path
@@ -168,10 +168,10 @@ class TrustOptions(WorldOptions):
             identity="no",
         ),
     ] = None
-    listen: Listener | None = None
+    listen: Annotated[Listener | None, HERE] = None
     """Called before each step with the episode; gives a `UserInput`: feedback, which becomes knowledge, or a new
     instruction."""
-    on_step: OnStep | None = None
+    on_step: Annotated[OnStep | None, HERE] = None
     """Hears of every finished step."""
 
     @property
