@@ -216,7 +216,7 @@ def test_a_damaged_manifest_is_one_sentence(tmp_path: Path, content: bytes) -> N
 
 
 def test_what_is_no_run_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no run folder"):
+    with pytest.raises(InputError, match="not a run folder"):
         Run(tmp_path)
     with pytest.raises(InputError, match="not a folder"):
         find_runs(tmp_path / "gone")

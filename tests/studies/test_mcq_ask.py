@@ -191,5 +191,5 @@ def test_an_option_that_would_change_nothing_is_refused(tmp_path: Path, tiny_fol
     path = write(tmp_path / "q.jsonl", {"question": "a?", "choices": ["yes", "no"], "answer_index": 0})
     with pytest.raises(InputError, match="'token_budget' is for a model that is opened by its name"):
         howsure.mcq(path, OnPaper({}), out=tmp_path / "run", token_budget=9)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'promt'"):
+    with pytest.raises(TypeError, match="has no option 'promt'"):
         howsure.mcq(path, f"hf:{tiny_folder}", out=tmp_path / "run", promt="{question}")

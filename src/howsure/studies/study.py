@@ -261,10 +261,11 @@ def python_function(options: Callable[P, RunOptions], study: Study[Any]) -> Call
 
 def open_models(names: Sequence[str | Model | None], options: Any) -> list[Opened | None]:
     """Models by name, without their weights, beside those that are open already; options are for the former."""
-    given = options.part(ModelOptions) | options.worker_device(options.device)
+    asked = options.part(ModelOptions)  # nothing where a study has no options of models
+    given = asked | options.worker_device(asked.get("device"))
     if not any(isinstance(name, str) for name in names):
         for_models = [one for one in declared(ModelOptions) if one.name != "announce"]  # which hears of folders too
-        chosen = [one.name for one in for_models if getattr(options, one.name) != one.default]
+        chosen = [one.name for one in for_models if asked.get(one.name, one.default) != one.default]
         if chosen and any(name is not None for name in names):
             raise InputError(f"{chosen[0]!r} is for a model that is opened by its name; this one is open")
     opened: list[Opened | None] = []
