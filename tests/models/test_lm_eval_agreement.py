@@ -1,4 +1,4 @@
-"""`score` against lm-evaluation-harness on the same network, for 50 generated questions of four choices.
+"""`score` against lm-evaluation-harness on the same network, for 100 generated questions of four choices.
 
 lm-eval tokenises the context a second time by itself and cuts the tokens of the whole text after as many. It also
 moves white space from the end of the context to the choice. Where that gives the same tokens and the same cut as
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.real_model, pytest.mark.long]
 TOLERANCE_NATS = 1e-3
 """Three draws of 200 questions were tried, with largest gaps of 1.0e-4, 3.7e-4 and 1.3e-4 nats. In
 the second both were off from a forward in double precision by up to 8e-4, so the room is needed for float32 alone."""
-QUESTIONS, CHOICES = 50, 4
+QUESTIONS, CHOICES = 100, 4
 
 PLAIN = (
     "the old keeper of a lighthouse counted ships until fog came in from north and nobody knew how many remained "
