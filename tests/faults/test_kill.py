@@ -54,7 +54,7 @@ def undisturbed(request: pytest.FixtureRequest, commands: Commands, workshop: Wo
     began = time.monotonic()
     arguments = [*case.arguments, "--out", run]
     moments = moments_of(commands, arguments, run, tmp_path / "moments", set=dict(case.smaller))
-    assert len(moments) > 60, "a run that hardly writes cannot be torn"
+    assert len(moments) > 50, "a run that hardly writes cannot be torn"
     return Undisturbed(case, run, time.monotonic() - began, moments)
 
 
