@@ -7,6 +7,7 @@ Starting Ray and its workers is measured apart.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -33,6 +34,9 @@ class Waiting(Job[tuple[int, ...], list[Sample]]):
 
 
 def cases() -> list[Case]:
+    import ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers import nothing from this folder
     started = _seconds(_start)
     rows = {"engine local, one after the other": _ratio(LocalEngine(), 1)}
     rows |= {f"{count} workers of Ray": _ratio(RayEngine(workers=count), count) for count in WORKERS}
