@@ -118,6 +118,16 @@ def read_side(run: RunLike, study: str, record: type[RecordT], noun: str = "samp
     return Side(run, judged, samples)
 
 
+class McNemar(Fields, kw_only=True):
+    """McNemar's exact test over the items that both runs have."""
+
+    both_correct: int
+    only_a_correct: int
+    only_b_correct: int
+    both_wrong: int
+    p_value: float | None
+
+
 def check_same(a: Side, b: Side, names: Sequence[str]) -> None:
     """Options without which a difference would say nothing of the models."""
     differing = [name for name in names if a.options.get(name) != b.options.get(name)]

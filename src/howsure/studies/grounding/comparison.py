@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,7 +29,7 @@ from howsure.measures import (
     too_few,
 )
 from howsure.runs import Run
-from howsure.studies.comparing import Comparison, Side, notes_on_models, read_side, refuse_other_data
+from howsure.studies.comparing import Comparison, McNemar, Side, notes_on_models, read_side, refuse_other_data
 from howsure.studies.grounding.figures import (
     COUNT_BAD,
     Bools,
@@ -165,16 +166,6 @@ class GroupDifference(Fields, kw_only=True):
     wrong_format: Cells
 
 
-class McNemar(Fields, kw_only=True):
-    """McNemar's exact test over all samples."""
-
-    both_correct: int
-    only_a_correct: int
-    only_b_correct: int
-    both_wrong: int
-    p_value: float | None
-
-
 class KnownArea(Area, kw_only=True):
     """AUROC over the `answers` of one run that have this confidence."""
 
@@ -249,13 +240,7 @@ def compare(run_a: Run, run_b: Run) -> GroundingComparison:
     kinds = [kind for kind in kinds_of(a.samples) if kind in kinds_of(samples)]
     difference = GroundingDifference(
         **_changes(both),
-        mcnemar=McNemar(
-            both_correct=test.both_correct,
-            only_a_correct=test.only_a_correct,
-            only_b_correct=test.only_b_correct,
-            both_wrong=test.both_wrong,
-            p_value=test.p_value,
-        ),
+        mcnemar=McNemar(**asdict(test)),
         knows={kind: KnowsInBoth(a=_area(kind, a.samples, both.a), b=_area(kind, samples, both.b)) for kind in kinds},
         splits={
             kind: [GroupDifference(value=value, **_changes(both.rows(rows))) for value, rows in groups.items()]

@@ -8,6 +8,7 @@ one: above zero where it is answered rightly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,15 @@ from howsure.measures import PairedDifference, mcnemar_exact, paired_means, pair
 from howsure.runs import Run, Sample
 from howsure.runs.files import write_new
 from howsure.runs.run import Pair, PathLike
-from howsure.studies.comparing import Comparison, Side, check_same, notes_on_models, read_side, refuse_other_data
+from howsure.studies.comparing import (
+    Comparison,
+    McNemar,
+    Side,
+    check_same,
+    notes_on_models,
+    read_side,
+    refuse_other_data,
+)
 from howsure.studies.mcq.columns import Codes, columns, units
 from howsure.studies.mcq.record import McqRecord
 from howsure.studies.summary import Coverage
@@ -63,16 +72,6 @@ class PairedFigure(Fields, kw_only=True):
     approximate: bool | None
     items: int
     note: str | None
-
-
-class McNemar(Fields, kw_only=True):
-    """McNemar's exact test over the questions that both runs scored."""
-
-    both_correct: int
-    only_a_correct: int
-    only_b_correct: int
-    both_wrong: int
-    p_value: float | None
 
 
 class Flip(Fields, kw_only=True):
@@ -197,13 +196,7 @@ def _difference(a: McqSide, b: McqSide, one: McqRun, other: McqRun, pairs: Pairs
         },
         paired_accuracy=_paired(correct, paired_shares(*correct.T, clusters=unit, level=LEVEL), unit),
         paired_margin=_paired(margins, paired_means(*margins.T, clusters=unit[known], level=LEVEL), unit[known]),
-        mcnemar=McNemar(
-            both_correct=test.both_correct,
-            only_a_correct=test.only_a_correct,
-            only_b_correct=test.only_b_correct,
-            both_wrong=test.both_wrong,
-            p_value=test.p_value,
-        ),
+        mcnemar=McNemar(**asdict(test)),
         flips=flips(pairs),
     )
 
