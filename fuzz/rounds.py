@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 100
 IMPORTED_FIRST = (
     "hypothesis",
     "PIL.Image",
-    "howsure.report.pages.report",
+    "howsure.report.run_report",
     "howsure.report.viewer.app",
     "howsure.studies.comparing",
     "howsure.studies.entropy",

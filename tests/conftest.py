@@ -22,17 +22,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def faults_of_pages_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that cannot be made of good files is our fault; `lenient_pages` is for tests with bad ones."""
-    from howsure.report.pages import contract
+    from howsure.report import views
 
-    monkeypatch.setattr(contract, "STRICT", True)
+    monkeypatch.setattr(views, "STRICT", True)
 
 
 @pytest.fixture
 def lenient_pages(faults_of_pages_are_errors: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bad files become sentences on the page, as they do for users."""
-    from howsure.report.pages import contract
+    from howsure.report import views
 
-    monkeypatch.setattr(contract, "STRICT", False)
+    monkeypatch.setattr(views, "STRICT", False)
 
 
 @pytest.fixture(scope="session")

@@ -99,7 +99,7 @@ else:
     from howsure import runs
 def late():
     if True:
-        from howsure.report.pages import report
+        from howsure.report import run_report as report
 """
     assert list(imports(ast.parse(code))) == [
         Import("howsure.errors", False),

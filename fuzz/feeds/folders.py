@@ -22,7 +22,7 @@ def run_folder(data: bytes) -> None:
     from rich.console import Console
 
     from howsure.report.notebook import html_of
-    from howsure.report.tables import print_runs
+    from howsure.report.terminal import print_runs
     from howsure.runs import Run, find_runs
 
     path = _unpacked(data)
@@ -67,7 +67,7 @@ def run_exported(data: bytes) -> None:
 
 
 def run_report(data: bytes) -> None:
-    from howsure.report.pages.report import report_of
+    from howsure.report.run_report import report_of
 
     report_of([_unpacked(data)])
 

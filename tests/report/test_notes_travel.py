@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import howsure
 from howsure.cli.app import app
 from howsure.report import trust as trust_report
-from howsure.report.pages.parts import tiles
-from howsure.report.tables import print_demo, print_runs
+from howsure.report.html import tiles
+from howsure.report.terminal import print_demo, print_runs
 from howsure.report.text import figure
 from howsure.report.trajectories import breakdown_lines
 from howsure.report.viewer.listing import Listing

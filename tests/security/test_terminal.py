@@ -15,9 +15,9 @@ from rich.text import Text
 
 import howsure
 from howsure.cli import common
-from howsure.report.console import output, remarks
+from howsure.report.terminal import output, remarks
 from howsure.report.progress import progress_for
-from howsure.report.tables import plain_table, where_it_lies
+from howsure.report.terminal import plain_table, where_it_lies
 from howsure.report.text import printable, printable_json
 from howsure.report.viewer import listing
 from howsure.runs import Run, Sample
@@ -177,4 +177,4 @@ def test_everything_is_printed_in_one_place() -> None:
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 where = f"{path.relative_to(SOURCES)}, line {call.lineno}"
                 assert call.func.id != "print" or path.name in ("common.py", "app.py"), where
-                assert call.func.id != "Console", f"{where}: howsure.report.console makes them"
+                assert call.func.id != "Console", f"{where}: howsure.report.terminal makes them"

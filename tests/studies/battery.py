@@ -21,7 +21,7 @@ import howsure
 from howsure.cli.app import app
 from howsure.errors import RunDamaged
 from howsure.options import declared, table_of
-from howsure.report.pages.contract import columns_of, pages_of
+from howsure.report.views import columns_of, view_of
 from howsure.runs import Run, Sample
 from howsure.runs.folder import read_summary
 from howsure.runs.records import encoded
@@ -118,7 +118,7 @@ def it_has_parquet_a_report_and_pages(study: Study[Any], folder: Path, scratch: 
     for field in study.record.__struct_encode_fields__:
         assert any(column == f"result.{field}" or column.startswith(f"result.{field}.") for column in columns), field
     assert (folder / "report.html").stat().st_size > 10_000
-    assert len(columns_of(pages_of(study.name))) > 3
+    assert len(columns_of(view_of(study.name))) > 3
 
 
 OF_A_RUN = (

@@ -61,7 +61,7 @@ def print_line(value: object, file: TextIO | None = None) -> None:
 
 
 def print_text(text: str, file: TextIO | None = None) -> None:
-    """Lines as they are. Every command prints by these two, or on the consoles of `howsure.report.console`."""
+    """Lines as they are. Every command prints by these two, or on the consoles of `howsure.report.terminal`."""
     print(printable(text), end="", file=file, flush=file is sys.stderr)
 
 

@@ -53,5 +53,5 @@ def compare(options: CompareOptions, view: FlipsView) -> int:
     if view.as_json:
         common.print_json(comparison)
     else:
-        print_comparison(study.name, comparison, 0 if view.quiet else view.flips)
+        print_comparison(comparison, 0 if view.quiet else view.flips)
     return common.DONE

@@ -30,9 +30,8 @@ def demo(options: DemoOptions, view: View) -> int:
     Example: howsure demo
     """
     from howsure.models.registry import load
-    from howsure.report.console import output, remarks
     from howsure.report.progress import progress_for
-    from howsure.report.tables import print_demo
+    from howsure.report.terminal import output, print_demo, remarks
     from howsure.runs.run import new_run_folder
     from howsure.studies.demo import demo_data, run_theorem
 

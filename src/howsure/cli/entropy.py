@@ -59,8 +59,8 @@ def entropy(options: EntropyOptions, view: EntropyView) -> int:
 
     Example: howsure entropy book.txt --symbols characters --blocks 6
     """
-    from howsure.report.console import output
     from howsure.report.entropy import print_entropy
+    from howsure.report.terminal import output
 
     given = options.values or ["-"]
     if not options.values and sys.stdin.isatty():
@@ -91,8 +91,8 @@ def _of_numbers(numbers: list[float], options: EntropyOptions) -> Any:
 
 
 def _of_text(names: list[str], options: EntropyOptions, view: EntropyView) -> Any:
-    from howsure.report.console import remarks
     from howsure.report.progress import progress_for
+    from howsure.report.terminal import remarks
     from howsure.studies.entropy import against_model, entropy_of_text, read_texts
 
     if view.plot is not None:

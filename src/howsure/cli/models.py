@@ -42,8 +42,7 @@ def models(_: Options, view: View) -> int:
 def _print(rows: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
-    from howsure.report.console import output
-    from howsure.report.tables import plain_table
+    from howsure.report.terminal import output, plain_table
 
     table = plain_table("model", "what it is", "can", "installed")
     for row in rows:

@@ -33,8 +33,8 @@ def train(options: TrainOptions, view: View) -> int:
 
     Example: howsure ngram train book.txt --order 3 --out book.arpa
     """
-    from howsure.report.console import output
     from howsure.report.perplexity import print_trained
+    from howsure.report.terminal import output
     from howsure.studies.ngram import texts_of, train_ngram
 
     if view.dry_run:

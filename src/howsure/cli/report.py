@@ -33,7 +33,7 @@ def report(options: ReportOptions, view: View) -> int:
 
     Example: howsure report runs/before runs/after --out change.html
     """
-    from howsure.report.pages.report import chosen_runs, write_report_of
+    from howsure.report.run_report import chosen_runs, write_report_of
 
     folders = chosen_runs(options.runs)
     if view.dry_run:

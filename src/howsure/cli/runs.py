@@ -24,8 +24,7 @@ def runs(options: RunsOptions, view: View) -> int:
     Example: howsure runs runs/
     """
     from howsure.errors import HowsureError
-    from howsure.report.console import output
-    from howsure.report.tables import print_runs
+    from howsure.report.terminal import output, print_runs
     from howsure.runs import Run, find_runs
 
     paths = find_runs(options.folder)

@@ -119,8 +119,8 @@ def _decode(content: bytes, source: str) -> str:
 
 
 def _print(reading: Reading, view: View) -> int:
-    from howsure.report.console import output
     from howsure.report.surprise import coloured, print_reading
+    from howsure.report.terminal import output
 
     if view.as_json:
         common.print_json(reading.to_dict())

@@ -66,30 +66,25 @@ class TurnsView(View):
 
 @dataclass(frozen=True)
 class Shown:
-    """How a study's result is printed, and what of that can be chosen."""
+    """What can be chosen of how a study's result is shown."""
 
-    printer: str
-    """`module:function` of (console, result, view)."""
     view: type[View] = View
     hooks: str | None = None
     """`module:function` of (view), which gives more options: whom a study asks and tells meanwhile."""
 
 
 SHOWN = {
-    "mcq": Shown("howsure.report.mcq:print_result", FlipsView),
-    "perplexity": Shown("howsure.report.perplexity:print_result"),
-    "grounding": Shown("howsure.report.grounding:print_result", FlipsView),
-    "trajectories": Shown("howsure.report.trajectories:print_result", TurnsView),
-    "trust": Shown("howsure.report.trust:print_result", StepsView, "howsure.cli.trust:hooks"),
-    "trust coherent": Shown("howsure.report.trust:print_coherent_result"),
+    "mcq": Shown(FlipsView),
+    "grounding": Shown(FlipsView),
+    "trajectories": Shown(TurnsView),
+    "trust": Shown(StepsView, "howsure.cli.trust:hooks"),
 }
-PLAIN = Shown("howsure.report.tables:print_result")
 
 
 def study_command(name: str) -> Any:
     """The command of one study."""
     study = registry.study_named(name)
-    shown = SHOWN.get(name, PLAIN)
+    shown = SHOWN.get(name, Shown())
 
     @command(study.options, shown.view, study.help)
     def made(options: Any, view: View) -> int:
@@ -102,8 +97,8 @@ def study_command(name: str) -> Any:
 
 def run(study: Study[Any], shown: Shown, options: Any, view: View) -> int:
     """One Python call, and one printing."""
-    from howsure.report.console import output, remarks
     from howsure.report.progress import progress_for
+    from howsure.report.terminal import SHOWN_CARDS, remarks
     from howsure.runs.run import prepared
 
     hooks = {} if shown.hooks is None else _function(shown.hooks)(view)
@@ -119,17 +114,33 @@ def run(study: Study[Any], shown: Shown, options: Any, view: View) -> int:
     if view.as_json:
         common.print_json(result.comparison if hasattr(result, "comparison") else result.summary)
     else:
-        _function(shown.printer)(output(), result, view)
+        print_result(study.name, result, getattr(view, "flips", SHOWN_CARDS))
     view.deliver(result)
     return common.SOME_FAILED if result.failed else common.DONE
 
 
-def print_comparison(study: str, comparison: Any, flips: int) -> None:
-    """As the study itself prints a pair of runs."""
-    from howsure.report.console import output
+def print_result(study: str, result: Any, cards: int) -> None:
+    """A run, or a pair of them."""
+    from howsure.report.run_data import HeldRun
+    from howsure.report.terminal import output, print_document, print_end
+    from howsure.report.views import document_of
     from howsure.runs.run import Pair
 
-    _function(SHOWN.get(study, PLAIN).printer)(output(), Pair(None, None, comparison), FlipsView(flips=flips))
+    if isinstance(result, Pair):
+        return print_comparison(result.comparison, cards)
+    samples = getattr(result, "samples", [])
+    held = HeldRun(study, result.summary, samples, result.run) if samples else None
+    console = output()
+    print_document(console, document_of(study, result.summary, held), cards=cards)
+    print_end(console, samples, result.run)
+    return None
+
+
+def print_comparison(comparison: Any, cards: int) -> None:
+    from howsure.report.comparison import document_of
+    from howsure.report.terminal import output, print_document
+
+    print_document(output(), document_of(comparison), cards=cards)
 
 
 def _function(place: str) -> Callable[..., Any]:

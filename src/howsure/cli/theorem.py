@@ -26,8 +26,8 @@ def theorem(options: TheoremOptions, view: TheoremView) -> int:
 
     Example: howsure theorem --plot theorem.svg
     """
-    from howsure.report.console import output
     from howsure.report.entropy import print_theorem
+    from howsure.report.terminal import output
     from howsure.studies import theorem as study
 
     if view.plot is not None:

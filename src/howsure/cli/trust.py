@@ -53,7 +53,7 @@ def analyse(options: AnalyseOptions, view: View) -> int:
 
     Example: howsure trust analyse runs/first/steps.csv
     """
-    from howsure.report.console import output
+    from howsure.report.terminal import output
     from howsure.report.trust_log import print_analysis
     from howsure.studies.trust.logs import analyse as analyse_logs
 
@@ -79,7 +79,7 @@ def maps(options: MapsOptions, view: View) -> int:
 
     Example: howsure trust maps home > mine.json
     """
-    from howsure.report.console import output
+    from howsure.report.terminal import output
     from howsure.report.trust import print_maps
     from howsure.studies.trust.world.worlds import map_text, shipped_maps
 
@@ -99,7 +99,7 @@ def maps(options: MapsOptions, view: View) -> int:
 
 def hooks(view: Any) -> dict[str, Any]:
     """Whom a run asks before a step, and whom it tells after it; a progress bar would stand in the way of both."""
-    from howsure.report.console import output, remarks
+    from howsure.report.terminal import output, remarks
     from howsure.report.trust import print_step
     from howsure.runs import NoProgress
 

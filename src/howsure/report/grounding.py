@@ -13,7 +13,7 @@ from rich.text import Text
 
 from howsure.report.grounding_compare import print_comparison
 from howsure.report.mcq import confidence_in_words, ece_in_words
-from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
+from howsure.report.terminal import cut_to_fit, keep_whole, plain_table, print_summary
 from howsure.report.text import counted, interval_text, percent, printable, shortened, value_with_interval
 from howsure.runs import Run, Sample
 from howsure.runs.pictures import FOLDER as PICTURES

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.measures import LEAST_UNITS
-from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
+from howsure.report.terminal import cut_to_fit, keep_whole, plain_table, print_notes, side_by_side
 from howsure.report.text import interval_text, mcnemar_verdict, percent, shortened, signed, signed_points
 
 SHOWN_USERS, SHOWN_GROUPS = 30, 12

@@ -1,23 +1,47 @@
-"""A multiple-choice run in the terminal: which choices won, and whether the model should be so sure."""
+"""Multiple choice: which choices won and by how much, whether the model should be so sure, and two runs compared."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+import numpy as np
 
-from howsure.measures import LEAST_UNITS
-from howsure.measures.ranking import LEAST_OF_A_CLASS
-from howsure.report.compare import print_comparison
-from howsure.report.tables import cut_to_fit, keep_whole, plain_table, print_summary
-from howsure.report.text import interval_text, percent, value_with_interval
-from howsure.runs import Run, Sample
-from howsure.runs.run import Pair
+from howsure.evidence import Distribution, TokenLogprobs
+from howsure.report.charts import Axis, Chart, Named, dots
+from howsure.report.comparison import Flips, Row, differences, flips, mcnemar_in_words, what_changed
+from howsure.report.document import Block, Card, Cell, Facts, Head, Html, Marked, Plot, Quoted, Section, Table, Value
+from howsure.report.html import number, table, words
+from howsure.report.pictures import picture_of
+from howsure.report.rows import Column, key_of
+from howsure.report.run_data import RunData, StoredRun
+from howsure.report.sureness import extremes, histogram_by_outcome, sureness, worth_a_look
+from howsure.report.text import counted
+from howsure.report.tokens import legend, percent, readable_shades_of, shaded
+from howsure.report.views import as_written
+from howsure.runs import Sample
+from howsure.studies.mcq.comparison import Flip, McqComparison, McqDifference, McqSide, PairedFigure
+from howsure.studies.mcq.judge import Group, McqSummary
+from howsure.studies.mcq.record import McqRecord
 
-SHOWN_GROUPS = 30
+COLUMNS = (
+    Column("correct", "right", "flag", help="Whether the likeliest choice is the right one."),
+    Column("confidence", "confidence", "number", help="Probability of the likeliest choice among the choices given."),
+    Column("margin", "margin", "number", "nats", help="Log-likelihood of the best choice minus that of the second."),
+    Column("entropy_nats", "entropy", "number", "nats", help="Entropy of the choices: 0 is certain."),
+    Column("group", "group", "word"),
+    Column("cluster", "cluster", "word", help="By --cluster: questions with the same one hang together."),
+    Column("question", "question", "text"),
+    Column("chosen", "chose", "text", help="The choice that the model finds likeliest."),
+    Column("answer", "right answer", "text"),
+)
+
+MOST_CARDS = 5
+SHOWN_FAILURES = 10
+CARD_CHOICES = 8
+"""On the card of a question; its page has all."""
+MOST_POINTS = 2_000
 _SCORES = {
     "sum": "sum of log-probabilities, decides",
     "per_token": "mean per token",
@@ -26,155 +50,374 @@ _SCORES = {
 }
 
 
-def print_mcq(console: Console, summary: dict[str, Any], samples: Sequence[Sample], run: Run) -> None:
-    print_summary(console, summary, samples, run, sections(summary))
+def row(sample: Sample[McqRecord]) -> dict[str, Any]:
+    result = sample.result
+    names = ("correct", "confidence", "margin", "entropy_nats", "group", "cluster", "question")
+    return {name: getattr(result, name) for name in names} | {
+        "chosen": _choice(result, result.predicted_index),
+        "answer": _choice(result, result.answer_index),
+    }
 
 
-def print_result(console: Console, result: Any, view: Any) -> None:
-    if isinstance(result, Pair):
-        print_comparison(console, result.comparison, view.flips)
-    else:
-        print_mcq(console, *result)
+def _choice(result: McqRecord, place: int | None) -> str | None:
+    return None if place is None else result.choices[place]
 
 
-def sections(summary: dict[str, Any]) -> list[RenderableType]:
-    found: list[RenderableType] = [_scores(summary)]
-    if summary["calibration"] is not None:
-        found.append(_sureness(summary))
-    if summary["groups"]:
-        found.append(_groups(summary["groups"]))
-    return found
+# -- a run ------------------------------------------------------------------------------------------------------------
 
 
-def _scores(summary: dict[str, Any]) -> Table:
-    table = plain_table("the best choice by", "is right", "")
-    for name, words in _SCORES.items():
-        entry = summary["normalisations"][name]
+def document(summary: McqSummary | None, run: RunData | None) -> list[Section]:
+    found = [_worth_a_look(run)] if run else []
+    found.append(_sureness(summary, run))
+    if summary:
+        found.append(_by_score(summary))
+        found += [_by_group(summary)] if summary.groups else []
+    return [*found, *(_failures(run) if run else [])]
+
+
+def _worth_a_look(run: RunData) -> Section:
+    wrong, right = extremes(run.table.numbers("confidence"), run.table.numbers("correct"), MOST_CARDS)
+    cards = [[_card(run, place) for place in side] for side in (wrong, right)]
+    return worth_a_look(cards[0], cards[1], "No question could be scored.", headers=["", Head("question", cut=True)])
+
+
+def _card(run: RunData, place: int) -> Card:
+    table, key = run.table, run.table.keys[place]
+    right = bool(table.values("correct")[place])
+    tied = table.values("margin")[place] == 0
+    verdict = f"{percent(table.values('confidence')[place])} sure, {'right' if right else 'wrong'}"
+    verdict += " by a tie" if tied else ""
+
+    def body() -> list[Block]:
+        result = run.sample(place).result
+        return [Html(picture_of(result, run)), Quoted(result.question), choices(result, CARD_CHOICES)]
+
+    link = run.links.sample(key)
+    return Card(
+        table.values("id")[place],
+        verdict,
+        right,
+        body,
+        [verdict, table.values("question")[place]],
+        {"": link} if link else {},
+    )
+
+
+def _sureness(summary: McqSummary | None, run: RunData | None) -> Section:
+    blocks: list[Block] = []
+    if run and np.isfinite(run.table.numbers("margin")).any():
+        blocks.append(_margins(run))
+    if summary:
+        entropy = Value(summary.mean_entropy_nats, "nats")
+        more = [("mean entropy of the choices", entropy)] if entropy.value is not None else []
+        blocks += sureness(summary.calibration, summary.selective, "questions", more=more)
+    lead = "Confidence is the probability of the chosen answer among the choices of its question."
+    return Section("Should it be so sure?", blocks, lead)
+
+
+def _margins(run: RunData) -> Plot:
+    return histogram_by_outcome(
+        "By how much does the best choice win?",
+        "The margin is the log-likelihood of the best choice minus the second's, in nats: 0 is a tie, 2.3 is ten times "
+        "likelier. Where wrong answers have wide margins, the model is sure of them.",
+        "margin, nats",
+        run.table.numbers("margin"),
+        run.table.numbers("correct"),
+        low=0,
+        what="questions",
+    )
+
+
+def _by_score(summary: McqSummary) -> Section:
+    rows: list[tuple[Cell, ...]] = []
+    for name, meaning in _SCORES.items():
+        entry = summary.normalisations.get(name)
         if entry is None:
-            table.add_row(words, "—", "not asked for" if "not_asked" in summary["pmi_missing"] else "not known")
+            rows.append((meaning, "not asked for" if "not_asked" in summary.pmi_missing else "not known", None))
         else:
-            table.add_row(words, _share(entry), f"{entry['correct_count']} of {entry['total_count']}")
-    table.add_row("chance", percent(summary["accuracy_by_chance"]), "")
-    return table
+            accuracy = Value.at(entry, "accuracy", "share")
+            rows.append((meaning, accuracy, f"{entry.correct_count:,} of {entry.total_count:,}"))
+    rows.append(("a blind guess", Value(summary.accuracy_by_chance, "share"), ""))
+    return Section(
+        "Would another score choose better?",
+        [Table(["the best choice by", "accuracy", "right"], rows)],
+        "Long choices have lower likelihoods. The same answers, ranked in other ways; intervals are of 95 %.",
+    )
 
 
-# -- should it be so sure? ----------------------------------------------------------------------------------------
+def _by_group(summary: McqSummary) -> Section:
+    named = [
+        Named(_name(one), Value.at(one, "accuracy", "share"), f"{one.correct_count} of {one.total_count}")
+        for one in summary.groups
+    ]
+    chance = summary.accuracy_by_chance
+    drawn = dots(
+        "Accuracy by group",
+        "The dot is the share answered rightly; upright: a blind guess at all questions.",
+        Axis("right", 0, 1, percent=True),
+        named,
+        level=None if chance is None else (chance, "chance"),
+    )
+    heads: list[str | Head] = [Head("group", cut=True), "questions", "accuracy", "margin", "overconfident by"]
+    rows = [
+        (
+            _name(one),
+            f"{one.total_count:,}" + (f", {one.scored_count:,} scored" if one.scored_count < one.total_count else ""),
+            Value.at(one, "accuracy", "share"),
+            Value(one.avg_margin, "nats"),
+            Value.at(one, "overconfidence", "share", is_difference=True),
+        )
+        for one in summary.groups
+    ]
+    return Section(
+        "Where it is good", [drawn, Table(heads, rows, more="in summary.json")], "Groups are those of the data."
+    )
 
 
-def _sureness(summary: dict[str, Any]) -> Table:
-    found, kept = summary["calibration"], summary["selective"]
-    table = plain_table("should it be so sure?", "")
-    table.columns[0].min_width = len("AUROC (correct vs wrong)")
-    for name, words in sureness_rows(found, kept):
-        table.add_row(name, words)
-    table.add_row("entropy of choices", f"{summary['mean_entropy_nats']:.3f} nats on average")
-    return table
+def _name(group: Group) -> str:
+    return "(no group)" if group.group is None else group.group
 
 
-def sureness_rows(calibration: dict[str, Any], selective: dict[str, Any]) -> list[tuple[str, str]]:
-    """Confidence against right and wrong, line by line: for the terminal and for pages."""
-    smooth = calibration["smooth_ece"]
+def _failures(run: RunData) -> list[Section]:
+    """The questions without an answer, and why; some of them where they are many."""
+    places = [place for place, reason in enumerate(run.table.values("reason")) if reason is not None]
+    if not places:
+        return []
+    listed = [run.sample(place) for place in places[:SHOWN_FAILURES]]
+    more = f" The first {SHOWN_FAILURES} of {len(places):,}." if len(places) > SHOWN_FAILURES else ""
+    rows = [(one.id, (one.reason or "").replace("_", " "), one.detail or "") for one in listed]
+    lead = f"These count as not right in the accuracy, and are in no other figure.{more}"
+    return [Section("What has no answer", [Table(["question", "reason", "in particular"], rows)], lead, on="page")]
+
+
+# -- a question -------------------------------------------------------------------------------------------------------
+
+
+def about(sample: Sample[McqRecord], run: StoredRun) -> list[Section]:
+    result, options = sample.result, run.run.manifest.identity.options
+    template = options.get("prompt")
+    prompt = template.replace("{question}", result.question) if isinstance(template, str) else result.question
+    asked = (
+        "As the model saw it, in a user's message." if options.get("chat") else "As the model saw it, as plain text."
+    )
+    found = [Section("The question", [Html(picture_of(result, run)), Quoted(prompt, fold=False)], asked)]
+    if sample.reason is not None:
+        why = f"Missing because: {sample.reason.replace('_', ' ')}."
+        found.append(Section("No answer", [Quoted(sample.detail or "")], why))
+    blocks: list[Block] = [choices(result, characters=1_000), _figures(result)]
+    found.append(Section("The choices", blocks, "Probability among the choices given."))
+    if sample.evidence.get("choices"):
+        found.append(_tokens(result, sample.evidence["choices"]))
+    return [*found, as_written(sample)]
+
+
+def choices(result: McqRecord, most: int | None = None, characters: int = 160) -> Html:
+    """The choices with their probabilities; the right one and the chosen one are said in words.
+
+    Of more than `most` the likeliest are shown, the right one in any case.
+    """
+    shares = _shares(result)
+    places = _shown(result, shares, most)
+    rows = [
+        (
+            words(result.choices[place], characters),
+            None if shares is None else percent(shares[place]),
+            _mark(result, place),
+        )
+        for place in places
+    ]
+    left_out = len(result.choices) - len(places)
+    more = f"and {left_out:,} more choices" if left_out else ""
+    return Html([table(["choice", "probability", ""], rows, numeric=(1,)), more])
+
+
+def _shown(result: McqRecord, shares: list[float] | None, most: int | None) -> list[int]:
+    places = list(range(len(result.choices)))
+    if most is None or len(places) <= most:
+        return places
+    ranked = places if shares is None else sorted(places, key=lambda place: -shares[place])
+    needed = {place for place in (result.answer_index, result.predicted_index) if place is not None}
+    others = [place for place in ranked if place not in needed]
+    return sorted(needed | set(others[: most - len(needed)]))
+
+
+def _mark(result: McqRecord, place: int) -> Marked | str:
+    right, chosen = place == result.answer_index, place == result.predicted_index
+    said = ", ".join(name for name, holds in (("right answer", right), ("chosen", chosen)) if holds)
+    return Marked(said, "good" if right else "bad") if said else ""
+
+
+def _shares(result: McqRecord) -> list[float] | None:
+    known = result.log_likelihoods
+    if known is None:
+        return None
+    labels = [str(place) for place in range(len(known))]
+    shares: list[float] = Distribution.from_log_likelihoods(labels, np.minimum(known, 0.0)).probabilities.tolist()
+    return shares
+
+
+def _figures(result: McqRecord) -> Facts:
+    return Facts(
+        [
+            ("confidence", percent(result.confidence)),
+            ("margin", number(result.margin, 3, "nats")),
+            ("entropy", number(result.entropy_nats, 3, "nats")),
+            ("tie", result.tie),
+            ("group", result.group),
+            ("mean per token chooses", _choice(result, result.predicted_index_per_token)),
+            ("mean per byte chooses", _choice(result, result.predicted_index_per_byte)),
+            ("PMI chooses", _choice(result, result.predicted_index_pmi)),
+        ]
+    )
+
+
+def _tokens(result: McqRecord, evidence: Sequence[dict[str, Any]]) -> Section:
+    likelihoods: Sequence[float | None] = result.log_likelihoods or [None] * len(result.choices)
+    rows = [
+        (shaded(readable_shades_of(TokenLogprobs.from_dict(tokens)), words(choice, 60)), likelihood)
+        for choice, tokens, likelihood in zip(result.choices, evidence, likelihoods, strict=True)
+    ]
+    return Section(
+        "Token by token",
+        [Html(legend()), Table(["choice", Head("log-likelihood, nats", numeric=True)], rows)],
+        "Every choice was read after the question. The redder, the more surprising; point at a token, or walk along "
+        "with the arrow keys, for its probability.",
+    )
+
+
+# -- two runs ---------------------------------------------------------------------------------------------------------
+
+
+def compared(found: McqComparison, a: StoredRun | None, b: StoredRun | None) -> list[Section]:
+    difference = found.difference
+    turned = difference.flips
     return [
-        ("confidence", confidence_in_words(calibration)),
-        (f"ECE, {calibration['bins']} equal-width bins", ece_in_words(calibration, "equal_width")),
-        (f"ECE, {calibration['bins']} equal-mass bins", ece_in_words(calibration, "equal_mass")),
-        ("smooth ECE", "—" if smooth is None else f"{smooth:.3f} (above 0 by chance too)"),
-        ("Brier, log-loss", f"{calibration['brier']:.3f}, {calibration['log_loss_nats']:.3f} nats"),
-        ("AUROC (correct vs wrong)", auroc_in_words(selective)),
-        ("AURC", f"{_with_interval(selective, 'aurc')}; excess AURC {selective['e_aurc']:.3f}"),
-        ("selective accuracy", _coverages(selective)),
+        what_changed(_rows(found), [_mcnemar(difference)]),
+        differences(
+            [
+                ("Accuracy", "right more often", "share", difference.paired_accuracy),
+                ("Mean margin", "surer of what it chooses", "nats", difference.paired_margin),
+            ]
+        ),
+        flips(
+            [
+                Flips("right in A, wrong in B", "What B has lost.", False, turned.right_to_wrong),
+                Flips("wrong in A, right in B", "What B has won.", True, turned.wrong_to_right),
+            ],
+            [Head("moved"), Head("question", cut=True), Head("A chose", cut=True), Head("B chose", cut=True)],
+            lambda flip: (_moved(flip), flip.question, flip.choice_a, flip.choice_b),
+            lambda flip: _flip(flip, a),
+            a,
+            b,
+        ),
+        *(_confidence(a, b) if a and b else []),
     ]
 
 
-def confidence_in_words(calibration: dict[str, Any]) -> str:
-    """`80.0 % on average: overconfident by 12.0 points (4.0 to 20.0)`; no verdict where the interval holds zero."""
-    mean = f"{percent(calibration['mean_confidence'])} on average"
-    value = calibration["overconfidence"]
-    low, high = calibration["overconfidence_low"], calibration["overconfidence_high"]
-    if low is None or high is None:
-        side = "above" if value >= 0.0 else "below"
-        return (
-            f"{mean}: {abs(value) * 100:.1f} points {side} the share right (no interval: too few independent answers)"
-        )
-    ends = interval_text(calibration, 100.0, 1, prefix="overconfidence_")
-    if low <= 0.0 <= high:
-        return f"{mean}: not clearly over- or underconfident: {value * 100:+.1f} points ({ends})"
-    if low > 0.0:
-        return f"{mean}: overconfident by {value * 100:.1f} points ({ends})"
-    turned = {"low": -high, "high": -low, "approximate": calibration.get("overconfidence_approximate")}
-    return f"{mean}: underconfident by {-value * 100:.1f} points ({interval_text(turned, 100.0, 1)})"
-
-
-def ece_in_words(calibration: dict[str, Any], bins: str) -> str:
-    """`0.225; a perfectly calibrated model with these confidences: 0.133 on average, up to 0.190 in 19 of 20`."""
-    value, name = calibration[f"ece_{bins}"], f"ece_{bins}_floor"
-    floor = calibration.get(name)
-    if floor is None:  # also in runs of earlier versions, which say nothing of it
-        return (
-            f"{value:.3f} (too few independent answers to tell it from chance)"
-            if name in calibration
-            else f"{value:.3f}"
-        )
-    return (
-        f"{value:.3f}; a perfectly calibrated model with these confidences: {floor['mean']:.3f} on average, up to "
-        f"{floor['high']:.3f} in 19 of 20"
-    )
-
-
-def auroc_in_words(selective: dict[str, Any]) -> str:
-    return "— (all answers are alike)" if selective["auroc"] is None else _with_interval(selective, "auroc")
-
-
-_TAKES = {
-    "auroc": f"it takes {LEAST_UNITS} independent units, {LEAST_OF_A_CLASS} right and {LEAST_OF_A_CLASS} wrong",
-    "aurc": f"it takes {LEAST_UNITS} independent units",
-}
-
-
-def _with_interval(selective: dict[str, Any], name: str) -> str:
-    ends = interval_text(selective, prefix=f"{name}_")
-    return f"{selective[name]:.3f} ({ends or 'no interval: ' + _TAKES[name]})"
-
-
-def _coverages(selective: dict[str, Any]) -> str:
-    parts = [
-        f"{percent(entry['accuracy'])} of the surest {entry['coverage']:.0%}"
-        for entry in selective["accuracy_at_coverage"]
-        if entry["coverage"] < 1
+def _rows(found: McqComparison) -> list[Row]:
+    a, b, difference = found.a, found.b, found.difference
+    accuracy, margin = difference.paired_accuracy, difference.paired_margin
+    return [
+        *_figure("accuracy", "share", a.accuracy, b.accuracy, difference.accuracy, accuracy),
+        *_figure("mean margin", "nats", a.avg_margin, b.avg_margin, difference.avg_margin, margin),
+        ("right", _right(a), _right(b), f"{difference.correct_count:+d}"),
+        ("coverage", a.coverage.text, b.coverage.text, f"{difference.paired_count:,} in both"),
     ]
-    return ", ".join(parts)
 
 
-# -- groups -------------------------------------------------------------------------------------------------------
+def _right(side: McqSide) -> str:
+    return f"{side.correct_count:,} of {side.total_count:,}"
 
 
-def _groups(groups: Sequence[dict[str, Any]]) -> Table:
-    table = plain_table("group", "questions", "accuracy", "margin", "overconfident\nby, points")
-    keep_whole(table, 1, 3)
-    for entry in groups[:SHOWN_GROUPS]:
-        table.add_row(_group_name(entry["group"]), _scored(entry), _share(entry), *_means(entry))
-    if len(groups) > SHOWN_GROUPS:
-        table.add_row(Text(f"and {len(groups) - SHOWN_GROUPS} more", style="dim"), "in summary.json")
-    return table
+def _figure(
+    name: str, unit: str, a: float | None, b: float | None, difference: float | None, paired: PairedFigure | None
+) -> list[Row]:
+    """A figure of both runs; where something is missing in one, a second row holds what both have, and the interval."""
+    sides = (Value(a, unit), Value(b, unit))
+    alone = Value(difference, unit, is_difference=True)
+    if paired is None:
+        return [(name, *sides, alone)]
+    change = Value.at(paired, "mean_difference", unit, is_difference=True)
+    if difference is not None and math.isclose(difference, paired.mean_difference, abs_tol=1e-9):
+        return [(name, *sides, change)]
+    both = (f"  of {paired.items} in both", Value(paired.mean_a, unit), Value(paired.mean_b, unit), change)
+    return [(name, *sides, alone), both]
 
 
-def _group_name(name: str | None) -> Text:
-    return Text("(no group)", style="dim") if name is None else cut_to_fit(name)
+def _mcnemar(difference: McqDifference) -> str:
+    """McNemar's exact test, and what it means; questions that hang together are not as many questions."""
+    test, hang_together = difference.mcnemar, difference.paired_unit_count < difference.paired_count
+    return mcnemar_in_words(test, difference.paired_accuracy, "question", hang_together=hang_together)
 
 
-def _scored(entry: dict[str, Any]) -> str:
-    scored, total = entry["scored_count"], entry["total_count"]
-    return str(total) if scored == total else f"{total}, {scored} scored"
+def _flip(flip: Flip, a: StoredRun | None) -> list[Block]:
+    place = a.table.row_of(key_of(flip.id)) if a else None
+    picture = [] if a is None or place is None else [Html(picture_of(a.sample(place).result, a))]
+    lead = Facts([("A chose", flip.choice_a), ("B chose", flip.choice_b), ("right answer's lead", _lead(flip))])
+    return [*picture, Quoted(flip.question), lead]
 
 
-def _means(entry: dict[str, Any]) -> tuple[str, str]:
-    margin, surplus = entry["avg_margin"], entry["overconfidence"]
-    ends = interval_text(entry, 100.0, 1, prefix="overconfidence_")
-    return (
-        "—" if margin is None else f"{margin:.3f} nats",
-        "—" if surplus is None else f"{surplus * 100:+.1f}" + (f" ({ends})" if ends else ""),
+def _moved(flip: Flip) -> str:
+    return "without bound" if flip.moved_nats is None else f"{flip.moved_nats:+.2f} nats"
+
+
+def _lead(flip: Flip) -> str:
+    """How far the right answer lies before the best other one; below 0 where that one is chosen."""
+    before, after, moved = flip.signed_margin_a_nats, flip.signed_margin_b_nats, flip.moved_nats
+    if before is None or after is None or moved is None:
+        return "moved without bound: something had probability 0"
+    return f"{before:+.2f} nats in A, {after:+.2f} in B: moved by {moved:+.2f}"
+
+
+_KINDS = ("right in both", "right in A alone", "right in B alone", "wrong in both")
+
+
+def _confidence(a: StoredRun, b: StoredRun) -> list[Section]:
+    pairs = [(place, b.table.row_of(a.table.keys[place])) for place in a.table.in_order().tolist()]
+    places = np.array([(one, other) for one, other in pairs if other is not None], dtype=np.intp).reshape(-1, 2)
+    columns = [
+        run.table.numbers(name)[side]
+        for name in ("confidence", "correct")
+        for run, side in zip((a, b), places.T, strict=True)
+    ]
+    known = np.isfinite(np.stack(columns)).all(axis=0)
+    if not known.any():
+        return []
+    first, second, right_a, right_b = (column[known] for column in columns)
+    kind = (2 * (1 - right_a) + (1 - right_b)).astype(int)
+    names = [str(a.table.values("id")[place]) for place in places[known, 0].tolist()]
+    plot = _scatter(first, second, kind, names, int((~known).sum()))
+    return [Section("Sure of the same things?", [plot])]
+
+
+def thinned(count: int, most: int = MOST_POINTS) -> Any:
+    """Places spread evenly over so many, all of them where they are few."""
+    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).round().astype(np.intp)
+
+
+def _scatter(first: Any, second: Any, kind: Any, names: list[str], not_scored: int) -> Plot:
+    chart = Chart(
+        "Confidence of A against that of B",
+        Axis("confidence of A", 0, 1, percent=True),
+        Axis("confidence of B", 0, 1, percent=True),
+        height=360,
+    ).diagonal()
+    drawn = np.zeros(len(first), dtype=bool)
+    drawn[thinned(len(first))] = True
+    for place, label in enumerate(_KINDS):
+        places = np.flatnonzero(drawn & (kind == place))
+        tips = [f"{names[i]}: {first[i]:.0%} in A, {second[i]:.0%} in B, {label}" for i in places.tolist()]
+        chart.points(first[places].tolist(), second[places].tolist(), label, place, tips=tips)
+    some = f" {drawn.sum():,} of {len(first):,} questions are drawn." if not drawn.all() else ""
+    some += f" {counted(not_scored, 'question')} not scored by both: left out." if not_scored else ""
+    return chart.figure(
+        "Each mark is a question. Above the dashed line B is surer than A; marks far from it are questions on which "
+        f"the two see things differently.{some}",
+        ["questions", "how many", "mean confidence of A", "mean confidence of B"],
+        [_mean_row(label, first[kind == place], second[kind == place]) for place, label in enumerate(_KINDS)],
     )
 
 
-def _share(entry: dict[str, Any]) -> str:
-    return value_with_interval({"value": entry["accuracy"], "unit": "share", **entry})
+def _mean_row(label: str, first: Any, second: Any) -> tuple[Cell, ...]:
+    means = (float(first.mean()), float(second.mean())) if len(first) else (None, None)
+    return label, len(first), *means

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,23 @@ from htpy import Element, Node
 from howsure.errors import HowsureError
 from howsure.evidence import Distribution, TokenLogprobs
 from howsure.measures import entropy_nats, nats_to_bits
-from howsure.report.glance import plots
-from howsure.report.pages.contract import guarded
-from howsure.report.pages.parts import facts, notice, number, table, tiles, words
-from howsure.report.pages.shell import fragment
-from howsure.report.pages.tokens import Shade, legend, percent, shaded, shades_of
+from howsure.report.comparison import document_of
+from howsure.report.document import Plot
+from howsure.report.html import blocks, facts, fragment, notes, notice, number, table, tiles, words
+from howsure.report.run_report import rendered
 from howsure.report.text import counted
+from howsure.report.tokens import Shade, legend, percent, shaded, shades_of
+from howsure.report.views import guarded, sections_of
 from howsure.runs import Run
-from howsure.runs.folder import open_samples
+from howsure.runs.folder import open_samples, read_summary
 from howsure.runs.reading import count_lines
+from howsure.studies import registry
+from howsure.studies.comparing import Comparison
+from howsure.studies.summary import Summary
 
 REPORT = "report.html"
 MOST_NOTES = 4
+SHOWN_PLOTS = 2
 
 
 def html_of(thing: Any) -> str:
@@ -51,24 +56,26 @@ def _without_fail(make: Callable[[], Node]) -> Node:
 def _analysis(found: Any) -> Node:
     """Logs of somebody else's steps: there is no run, and none could have been kept."""
     only = h.p(class_="quiet")["These logs were only read: there is no run folder."]
-    return [_title(found.summary["study"], None), _figures(found.summary), only]
+    return [_title(found.summary.study, None), _figures(found.summary.study, found.summary), only]
 
 
 def _result(found: Any) -> Node:
     """A finished study; trajectories without `out` have no run."""
     run = getattr(found, "run", None)
-    return [_title(found.summary["study"], run), _figures(found.summary), _where(run)]
+    return [_title(found.summary.study, run), _figures(found.summary.study, found.summary), _where(run)]
 
 
 def _run(run: Run) -> Node:
     """Read anew, since it may have gone on."""
     try:
         now = Run(run.path)
-        summary = now.summary if now.status == "finished" else None
+        study = now.manifest.identity.study
+        kind = registry.study_named(study).summary if registry.is_known(study) else Summary
+        summary = read_summary(now.path, kind) if now.status == "finished" else None
     except HowsureError as error:
         return notice(str(error))
-    shown = _figures(summary) if summary is not None else notice(_unfinished(now))
-    return [_title(now.manifest.identity.study, now), shown, _where(now)]
+    shown = _figures(study, summary) if summary is not None else notice(_unfinished(now))
+    return [_title(study, now), shown, _where(now)]
 
 
 def _unfinished(run: Run) -> str:
@@ -90,15 +97,22 @@ def _title(study: str, run: Run | None) -> Element:
     ]
 
 
-def _figures(summary: Mapping[str, Any]) -> Node:
-    drawn = guarded(lambda: plots(summary), lambda why: [notice(f"the plots cannot be made: {why}")])
-    return [tiles(summary), _notes(summary["notes"]), h.div(class_="plots")[drawn] if drawn else None]
-
-
-def _notes(notes: Sequence[str]) -> Node:
-    more = len(notes) - MOST_NOTES
+def _figures(study: str, summary: Any) -> Node:
+    """The headline, the first plots, and below a fold everything else that does not take the samples."""
+    sections = sections_of(study, summary, None)
+    plots = [block for section in sections for block in section.blocks if isinstance(block, Plot)]
     return [
-        h.ul(class_="notes")[[h.li[words(note, 600)] for note in notes[:MOST_NOTES]]] if notes else None,
+        tiles(summary.headline, summary.coverage),
+        _notes(summary.notes),
+        blocks(plots[:SHOWN_PLOTS]),
+        h.details(class_="numbers")[h.summary["All tables and plots"], rendered(sections)] if sections else None,
+    ]
+
+
+def _notes(lines: Sequence[str]) -> Node:
+    more = len(lines) - MOST_NOTES
+    return [
+        notes(lines[:MOST_NOTES]),
         h.p(class_="quiet")[f"and {counted(more, 'more note')} in the summary"] if more > 0 else None,
     ]
 
@@ -133,46 +147,24 @@ def _pair(found: Any) -> Node:
         _comparison(found.comparison),
         _where_both(found.comparison),
         [
-            h.details[h.summary[f"{name} by itself: {words(side['model'], 120)}"], _result(one)]
-            for name, side, one in zip(
-                "AB", (found.comparison["a"], found.comparison["b"]), (found.a, found.b), strict=True
-            )
+            h.details[h.summary[f"{name} by itself: {words(found.comparison[name.lower()].model, 120)}"], _result(one)]
+            for name, one in (("A", found.a), ("B", found.b))
         ],
     ]
 
 
-def _where_both(found: Mapping[str, Any]) -> Element:
-    places = [words(found[name]["run"], 300) for name in ("a", "b")]
+def _where_both(found: Any) -> Element:
+    places = [words(found[name].run, 300) for name in ("a", "b")]
     return h.p(class_="quiet where")["Run folders: ", h.code[places[0]], " and ", h.code[places[1]], "."]
 
 
-def _comparison(found: Mapping[str, Any]) -> Node:
-    """What changed from A to B, in the terminal's rows."""
-    a, b = found["a"], found["b"]
-    rows = [("model", words(a["model"]), words(b["model"]), ""), *_rows(found)]
+def _comparison(found: Comparison) -> Node:
+    document = document_of(found)
     return [
-        h.p(class_="title")[h.strong[f"{words(found['study'])}: two runs compared"]],
-        table(["", "A", "B", "B − A (95 % interval, paired)"], rows),
-        _turned(found["difference"]),
-        _notes(found["notes"]),
+        h.p(class_="title")[h.strong[document.title]],
+        rendered(document.sections),
+        _notes(document.notes),
     ]
-
-
-def _rows(found: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    from howsure.report import compare, grounding_compare, perplexity
-
-    makers: dict[str, Any] = {"mcq": compare, "perplexity": perplexity, "grounding": grounding_compare}
-    rows: list[tuple[str, str, str, str]] = makers[found["study"]].rows_of(found)
-    return rows
-
-
-def _turned(difference: Mapping[str, Any]) -> Node:
-    """McNemar's test in words, where answers are right or wrong."""
-    test = difference.get("mcnemar")
-    if test is None:
-        return None
-    turned = f"{test['only_b_correct']:,} turned right and {test['only_a_correct']:,} turned wrong"
-    return h.p[f"{turned}; McNemar's exact p = {test['p_value']:.3g}."]
 
 
 # -- evidence ---------------------------------------------------------------------------------------------------------
@@ -188,7 +180,7 @@ def _reading(found: Any) -> Node:
         "bits per byte": _known(found.bits_per_byte, 3),
         "tokens": len(evidence),
     }
-    return [facts(figures), legend(), shaded(_characters(found), "the text")]
+    return [facts(figures.items()), legend(), shaded(_characters(found), "the text")]
 
 
 def _if_known(value: float | None, unit: str) -> str | None:
@@ -217,7 +209,7 @@ def _token_logprobs(found: TokenLogprobs) -> Node:
         "mean surprisal": _known(mean, 3, "bits per token"),
         "perplexity": _known(found.perplexity_per_token, 3, "per token"),
     }
-    return [facts(figures), legend(), shaded(shades_of(found), "the text")]
+    return [facts(figures.items()), legend(), shaded(shades_of(found), "the text")]
 
 
 def _distribution(found: Distribution) -> Node:
@@ -225,18 +217,20 @@ def _distribution(found: Distribution) -> Node:
     rows = [(words(label), percent(share)) for label, share in listed]
     rows += [("(anything else)", percent(found.other))] if found.other else []
     bits = float(nats_to_bits(entropy_nats([*found.probabilities.tolist(), found.other])))
-    return [table(["outcome", "probability"], rows, numeric=(1,)), facts({"entropy": number(bits, 3, "bits")})]
+    return [table(["outcome", "probability"], rows, numeric=(1,)), facts([("entropy", number(bits, 3, "bits"))])]
 
 
 # -- entropy and the theorem ------------------------------------------------------------------------------------------
 
 
 def _distribution_entropy(found: Any) -> Node:
-    return facts({"entropy": number(found.entropy_bits, 4, "bits"), **_perplexity_and(found, found.perplexity)})
+    figures = {"entropy": number(found.entropy_bits, 4, "bits"), **_perplexity_and(found, found.perplexity)}
+    return facts(figures.items())
 
 
 def _counts_entropy(found: Any) -> Node:
-    return facts({"counted": found.total_count, "different": found.distinct_count, **_estimates(found)})
+    figures = {"counted": found.total_count, "different": found.distinct_count, **_estimates(found)}
+    return facts(figures.items())
 
 
 def _perplexity_and(found: Any, perplexity: float) -> dict[str, str | None]:
@@ -279,7 +273,7 @@ def _text_entropy(found: Any) -> Node:
         **_estimates(found),
         "entropy rate": words(f"not known: {found.entropy_rate_missing}", 300) if rate is None else _bits(rate),
     }
-    return [facts(figures), block_plot(found)]
+    return [facts(figures.items()), block_plot(found)]
 
 
 def _theorem(found: Any) -> Node:

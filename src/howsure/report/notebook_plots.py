@@ -5,8 +5,7 @@ from __future__ import annotations
 from htpy import Element
 
 from howsure.measures import nats_to_bits
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
+from howsure.report.charts import Axis, Chart
 from howsure.studies.entropy import TextEntropy
 from howsure.studies.theorem import Theorem
 

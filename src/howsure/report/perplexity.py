@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import (
+from howsure.report.terminal import (
     SHOWN_FAILURES,
     cut_to_fit,
     keep_whole,

@@ -6,6 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from howsure.types import Fields
+
+Entry = Mapping[str, Any] | Fields
+"""A figure as a struct or as JSON: `value`, `unit`, `low`, `high`, `approximate`, `note`."""
+
 _STEERING = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, the C1 ones too: U+009B does what ESC [ does
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks of direction, which show text in another order
@@ -30,7 +35,7 @@ def quoted(token: str) -> str:
     return f"«{shown}»" if shown.strip() else f"«{shown.replace(' ', '␣')}»"
 
 
-def figure(entry: dict[str, Any]) -> str:
+def figure(entry: Entry) -> str:
     """`accuracy 55.0 % (40.0 to 69.3 %)`, from a summary's headline entry, with the note that qualifies it."""
     return f"{entry['name']} {value_with_interval(entry)}"
 
@@ -40,7 +45,7 @@ _UNITS = {"share": (100.0, "%", 1), "of 1000": (1.0, "of 1000", 1)}
 """By what a value is multiplied, the unit that is shown, and so many decimals."""
 
 
-def value_with_interval(entry: dict[str, Any]) -> str:
+def value_with_interval(entry: Entry) -> str:
     """`55.0 % (40.0 to 69.3 %)`, or `0.34 (about 0.28 to 0.41; 6 episodes)` where the interval holds only roughly."""
     value, note = entry["value"], entry.get("note")
     if value is None:
@@ -49,7 +54,7 @@ def value_with_interval(entry: dict[str, Any]) -> str:
     return f"{value_of(entry)} ({'; '.join(told)})" if told else value_of(entry)
 
 
-def value_of(entry: dict[str, Any]) -> str:
+def value_of(entry: Entry) -> str:
     """`55.0 %`: the value alone."""
     scale, unit, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
     if entry["value"] is None:
@@ -57,13 +62,13 @@ def value_of(entry: dict[str, Any]) -> str:
     return f"{_decimals(entry['value'] * scale, _digits_of(entry, scale, digits))} {unit}".rstrip()
 
 
-def interval_of(entry: dict[str, Any]) -> str:
+def interval_of(entry: Entry) -> str:
     """`40.0 to 69.3`, in the unit that the value is shown in; nothing where there is no interval."""
     scale, _, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
     return interval_text(entry, scale, digits)
 
 
-def interval_text(entry: dict[str, Any], scale: float = 1.0, digits: int = 3, prefix: str = "") -> str:
+def interval_text(entry: Entry, scale: float = 1.0, digits: int = 3, prefix: str = "") -> str:
     """`0.280 to 0.360`, `about 0.280 to 0.360`, or nothing where there is no interval; names may have a prefix."""
     low, high = entry.get(f"{prefix}low"), entry.get(f"{prefix}high")
     if low is None or high is None:
@@ -73,7 +78,7 @@ def interval_text(entry: dict[str, Any], scale: float = 1.0, digits: int = 3, pr
     return f"{about}{_decimals(low * scale, digits)} to {_decimals(high * scale, digits)}"
 
 
-def _digits_of(entry: Mapping[str, Any], scale: float, digits: int, prefix: str = "") -> int:
+def _digits_of(entry: Entry, scale: float, digits: int, prefix: str = "") -> int:
     """So many decimals, or as many as it takes for an interval not to look like a single number."""
     low, high = entry.get(f"{prefix}low"), entry.get(f"{prefix}high")
     if low is None or high is None:
@@ -104,26 +109,22 @@ def percent(share: float | None) -> str:
     return "—" if share is None else f"{share * 100:.1f} %"
 
 
-Found = Mapping[str, Any]
-"""A difference as a comparison holds it: `low`, `high`, `approximate`, `note`."""
-
-
-def signed_points(difference: float | None, found: Found | None = None) -> str:
+def signed_points(difference: float | None, found: Entry | None = None) -> str:
     """`+10.0 points (+2.0 to +18.0)`: a difference of two shares."""
     return signed(difference, "points", 100.0, 1, found)
 
 
-def signed_nats(difference: float | None, found: Found | None = None) -> str:
+def signed_nats(difference: float | None, found: Entry | None = None) -> str:
     """`+0.522 nats (+0.101 to +0.943)`."""
     return signed(difference, "nats", 1.0, 3, found)
 
 
-def signed_bits(difference: float | None, found: Found | None = None) -> str:
+def signed_bits(difference: float | None, found: Entry | None = None) -> str:
     """`-0.1234 bits (about -0.1500 to -0.1000)`."""
     return signed(difference, "bits", 1.0, 4, found)
 
 
-def signed(difference: float | None, unit: str, scale: float, digits: int, found: Found | None = None) -> str:
+def signed(difference: float | None, unit: str, scale: float, digits: int, found: Entry | None = None) -> str:
     """A difference with its interval; "about" where that holds only roughly, "all changed alike" where nothing varies.
 
     Where there are too few units for an interval, the notes say so.
@@ -139,7 +140,7 @@ def signed(difference: float | None, unit: str, scale: float, digits: int, found
     return f"{shown} ({about}{_signed(found['low'] * scale, digits)} to {_signed(found['high'] * scale, digits)})"
 
 
-def mcnemar_verdict(p_value: float, paired: Found | None, *, noun: str, hang_together: bool) -> str:
+def mcnemar_verdict(p_value: float, paired: Entry | None, *, noun: str, hang_together: bool) -> str:
     """`McNemar's exact p = 0.031: more than chance explains, …`, and what it means beside the difference's interval."""
     shown = f"McNemar's exact p = {p_value:.1e}" if p_value < 0.001 else f"McNemar's exact p = {p_value:.3f}"
     if p_value < 0.05:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.measures import chance_auprc
-from howsure.report.tables import keep_whole, plain_table, where_it_lies
+from howsure.report.terminal import keep_whole, plain_table, where_it_lies
 from howsure.report.text import counted, interval_text, percent, printable, shortened, signed_points
 from howsure.runs import Run
 from howsure.studies.trajectories.breakdown import TURN_COUNT

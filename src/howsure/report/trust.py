@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from howsure.report.tables import cut_to_fit, plain_table, print_summary
+from howsure.report.terminal import cut_to_fit, plain_table, print_summary
 from howsure.report.text import counted, printable, quoted, shortened
 from howsure.report.trust_log import coherent_table, trust_in_words, trust_sections
 from howsure.runs import Sample

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from howsure.measures import LEAST_GAIN_BITS
 from howsure.report.mcq import auroc_in_words, confidence_in_words, ece_in_words
-from howsure.report.tables import cut_to_fit, keep_whole, plain_table
+from howsure.report.terminal import cut_to_fit, keep_whole, plain_table
 from howsure.report.text import (
     counted,
     interval_text,

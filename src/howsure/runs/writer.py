@@ -194,7 +194,7 @@ def write_report(folder: Path, *pair: Path) -> None:
     it is about what changed between them."""
     # The second place, after `types.Shown`, where a lower room asks the one that makes pages.
     try:
-        from howsure.report.pages import report
+        from howsure.report import run_report as report
 
         report.write_pair_report(folder, *pair) if pair else report.write_report(folder)
     except Exception as error:  # noqa: BLE001  whatever it is, the run is whole and its maker shall go on

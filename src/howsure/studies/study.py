@@ -34,6 +34,7 @@ from howsure.runs.folder import Run
 from howsure.runs.records import Identity, Sample
 from howsure.runs.run import Batch, Opened, Pair, Plan, Ready, Result, RunOptions, identity_of, run
 from howsure.runs.writer import RunWriter
+from howsure.studies.comparing import Comparison, OutcomeComparison, compare_outcomes
 from howsure.studies.summary import Summary
 
 P = ParamSpec("P")
@@ -57,6 +58,8 @@ class Study(ABC, Generic[Options, Item, Record]):
     evidence: ClassVar[Any] = dict[str, Any]
     """The same for the bulk beside it."""
     summary: ClassVar[type[Summary]] = Summary
+    comparison: ClassVar[type[Comparison]] = OutcomeComparison
+    """What `compare` gives."""
     returns: ClassVar[Any] = Result
     """What its Python function gives for one model."""
     model_fields: ClassVar[tuple[str, ...]] = ("model", "model_b")
@@ -132,8 +135,6 @@ class Study(ABC, Generic[Options, Item, Record]):
 
     def compare(self, a: Run, b: Run) -> Any:
         """What changed from one finished run to another over the same items."""
-        from howsure.studies.comparing import compare_outcomes
-
         return compare_outcomes(self, a, b)
 
     # -- what few say ----------------------------------------------------------------------------------------------

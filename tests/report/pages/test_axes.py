@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from howsure.report.pages.axes import Axis, Scale, tick_text
+from howsure.report.charts import Axis, Scale, tick_text
 
 
 def test_the_ends_of_the_data_lie_between_round_ticks() -> None:

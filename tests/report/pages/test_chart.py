@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
-from howsure.report.pages.named import Named, dots
-from howsure.report.pages.sureness import histogram_by_outcome
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
+from howsure.report.charts import Named, dots
+from howsure.report.sureness import histogram_by_outcome
 
 ATTACK = "<script>alert(1)</script>"
 

@@ -14,10 +14,10 @@ from howsure.report.compare import mcnemar_in_words
 from howsure.report.pages.compare import comparison
 from howsure.report.pages.compare_mcq import MOST_POINTS, _confidence, thinned
 from howsure.report.pages.compare_parts import MOST_FLIPS
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import section
-from howsure.report.pages.report import NAME, report_of, write_pair_report
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.html import section
+from howsure.report.run_report import NAME, report_of, write_pair_report
 from howsure.runs import Identity, RunWriter
 from howsure.studies.grounding.judge import judge as judge_clicks
 from report.pages.test_report import harmful

@@ -17,12 +17,12 @@ from PIL import Image
 from howsure.models.images import inspect_picture
 from howsure.report.pages import grounding as pages
 from howsure.report.pages import grounding_plots, grounding_screen
-from howsure.report.pages.contract import Picks
+from howsure.report.views import Picks
 from howsure.report.pages.grounding_screen import shown_size
 from howsure.report.pages.grounding_words import came_of_it, direction, in_words, marks
-from howsure.report.pages.material import Embedded, Material
-from howsure.report.pages.pictures import left_out, source_of
-from howsure.report.pages.report import report_of
+from howsure.report.run_data import Embedded, Material
+from howsure.report.pictures import left_out, source_of
+from howsure.report.run_report import report_of
 from howsure.runs import Identity, RunWriter, Sample
 from howsure.runs.pictures import PictureKeeper, name_of
 from howsure.studies.grounding.judge import GroundingSummary, judge

@@ -13,8 +13,8 @@ from PIL import Image
 
 import howsure
 from howsure.report.pages import mcq as pages
-from howsure.report.pages.material import Embedded, Material
-from howsure.report.pages.parts import section
+from howsure.report.run_data import Embedded, Material
+from howsure.report.html import section
 from studies.on_paper import OnPaper, write
 
 TABLE = {" x": -1.0, " y": -2.0, " z": -2.0, " w": -float("inf")}

@@ -8,8 +8,8 @@ import htpy as h
 import pytest
 
 import browser as chrome
-from howsure.report.pages.parts import table
-from howsure.report.pages.shell import standalone
+from howsure.report.html import table
+from howsure.report.html import standalone
 
 pytestmark = [
     pytest.mark.long,

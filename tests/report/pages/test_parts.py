@@ -6,8 +6,8 @@ from typing import Any
 
 import htpy as h
 
-from howsure.report.pages import parts
-from howsure.report.pages.contract import Card, Picks
+from howsure.report import html as parts
+from howsure.report.views import Card, Picks
 
 ATTACK = '"><img src=x onerror=alert(1)>'
 

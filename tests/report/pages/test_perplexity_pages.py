@@ -14,13 +14,13 @@ from htpy import fragment
 import howsure
 from howsure.evidence import TokenLogprobs
 from howsure.report.pages import perplexity as pages
-from howsure.report.pages.material import Embedded, Material
-from howsure.report.pages.parts import picks as picks_node
-from howsure.report.pages.parts import section
+from howsure.report.run_data import Embedded, Material
+from howsure.report.html import picks as picks_node
+from howsure.report.html import section
 from howsure.report.pages.perplexity_blocks import along, begin_bytes, longest, stretches
 from howsure.report.pages.perplexity_plots import by_document
-from howsure.report.pages.report import report_of
-from howsure.report.pages.tokens import readable_shades_of
+from howsure.report.run_report import report_of
+from howsure.report.tokens import readable_shades_of
 from howsure.runs import Sample
 from studies.readers import PROBS, Reader, poem, put, write_arpa
 

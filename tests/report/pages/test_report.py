@@ -14,8 +14,8 @@ from PIL import Image
 
 import howsure
 from howsure.errors import InputError, ReportNotWritten
-from howsure.report.pages import report
-from howsure.report.pages.report import MOST_BYTES, chosen_runs, report_of, write_report, write_report_of
+from howsure.report import run_report as report
+from howsure.report.run_report import MOST_BYTES, chosen_runs, report_of, write_report, write_report_of
 from runs_to_look_at import ATTACKS, STUDIES, make_hostile, make_mcq, make_runs
 from studies.on_paper import OnPaper, write
 

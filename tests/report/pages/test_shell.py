@@ -8,7 +8,7 @@ import re
 
 import htpy as h
 
-from howsure.report.pages.shell import asset, fragment, served, standalone
+from howsure.report.html import asset, fragment, served, standalone
 
 
 def test_a_report_names_its_style_and_script_by_digest_and_allows_nothing_else() -> None:

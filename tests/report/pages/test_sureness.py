@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from howsure.report.pages.contract import Picks
-from howsure.report.pages.sureness import histogram_by_outcome, reliability, risk_coverage
+from howsure.report.views import Picks
+from howsure.report.sureness import histogram_by_outcome, reliability, risk_coverage
 from howsure.studies.sureness import calibration, selective
 
 

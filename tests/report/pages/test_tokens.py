@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from howsure.evidence import TokenLogprobs, TopAlternatives
-from howsure.report.pages.tokens import MOST_TOKENS, Shade, percent, shaded, shades_of, step
+from howsure.report.tokens import MOST_TOKENS, Shade, percent, shaded, shades_of, step
 
 
 def evidence() -> TokenLogprobs:

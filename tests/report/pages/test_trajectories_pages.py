@@ -18,10 +18,10 @@ import pytest
 
 import howsure
 from howsure.report.pages import trajectories as pages
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Embedded, Material
-from howsure.report.pages.parts import card, section
-from howsure.report.pages.report import report_of
+from howsure.report.views import Section
+from howsure.report.run_data import Embedded, Material
+from howsure.report.html import card, section
+from howsure.report.run_report import report_of
 from howsure.report.pages.trajectories_alarms import _saved
 from howsure.report.pages.trajectories_groups import alarms_of, groups_of
 from howsure.report.pages.trajectories_scores import SCORES

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from howsure.report.pages import trust_coherent
-from howsure.report.pages.material import Embedded, Material
-from howsure.report.pages.parts import section
-from howsure.report.pages.report import report_of
+from howsure.report.run_data import Embedded, Material
+from howsure.report.html import section
+from howsure.report.run_report import report_of
 from howsure.runs import Identity, RunWriter, Sample
 from howsure.studies.trust.coherent import Sets, judge
 from howsure.studies.trust.record import CoherentRecord

@@ -14,9 +14,9 @@ import pytest
 
 from howsure.models.contract import Message
 from howsure.report.pages import trust, trust_overall, trust_plots, trust_replay
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Embedded, Material
-from howsure.report.pages.parts import card, section
+from howsure.report.views import Section
+from howsure.report.run_data import Embedded, Material
+from howsure.report.html import card, section
 from howsure.report.pages.trust_spread import changed, meaning, worked_out
 from howsure.studies.trust import Told
 from howsure.studies.trust import trust as run_trust

@@ -57,7 +57,7 @@ def test_nobody_else_waits_for_a_comparison(folder: Path, monkeypatch: pytest.Mo
         return {}
 
     monkeypatch.setattr(apart, "compare", slow)
-    monkeypatch.setattr("howsure.report.pages.contract.STRICT", False)
+    monkeypatch.setattr("howsure.report.views.STRICT", False)
     browser = Browser(folder)
     comparing = threading.Thread(target=browser.get, args=("/compare?a=one&b=two",))
     comparing.start()

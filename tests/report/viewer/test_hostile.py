@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from howsure.report.pages import contract
+from howsure.report import views
 from report.viewer.asking import FOUR, Browser, write_run
 
 SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -41,7 +41,7 @@ EVIDENCE = ("choices", "answers", "prompts", "tokens", "logprobs", "answer")
 @pytest.fixture(autouse=True)
 def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests are strict elsewhere: there, a part that cannot be made is an error."""
-    monkeypatch.setattr(contract, "STRICT", False)
+    monkeypatch.setattr(views, "STRICT", False)
 
 
 def lines(study: str) -> Iterator[bytes]:

@@ -17,10 +17,10 @@ import msgspec
 import pytest
 
 import browser as chrome
-from howsure.report.pages.contract import Card
-from howsure.report.pages.material import Embedded
-from howsure.report.pages.parts import card
-from howsure.report.pages.shell import standalone
+from howsure.report.views import Card
+from howsure.report.run_data import Embedded
+from howsure.report.html import card
+from howsure.report.html import standalone
 from howsure.runs import Identity, Run, RunWriter
 from howsure.studies.mcq.judge import judge
 from howsure.studies.mcq.record import McqRecord
@@ -431,10 +431,10 @@ def test_nothing_in_a_hostile_run_executes_and_its_pages_stay_usable(opened: Any
 
 
 def test_a_hostile_report_alone(opened: Any, hostile: Path) -> None:
-    from howsure.report.pages import contract
-    from howsure.report.pages.report import write_report
+    from howsure.report import views
+    from howsure.report.run_report import write_report
 
-    contract.STRICT = False  # the fixture that set it puts it back
+    views.STRICT = False  # the fixture that set it puts it back
     for folder in sorted(hostile.iterdir()):
         with chrome.new_page(opened, offline=True) as watched:
             watched.page.goto(write_report(folder).as_uri())

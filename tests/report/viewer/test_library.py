@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from howsure.report.pages import columns
-from howsure.report.pages.columns import Column, Place, Table
-from howsure.report.pages.material import Embedded, Material
+from howsure.report import rows as columns
+from howsure.report.rows import Column, Place, Table
+from howsure.report.run_data import Embedded, Material
 from howsure.report.viewer import library
 from howsure.report.viewer.library import Library, RunLinks
 from report.viewer.asking import Browser, question, write_run

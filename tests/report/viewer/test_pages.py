@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from howsure.errors import RunDamaged
-from howsure.report.pages.material import Embedded, Material
+from howsure.report.run_data import Embedded, Material
 from howsure.runs import Run, RunWriter
 from howsure.runs.files import to_json
 from howsure.studies.mcq.judge import judge

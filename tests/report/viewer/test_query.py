@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.report.pages.columns import Column, Place, Table
-from howsure.report.pages.parts import number
+from howsure.report.rows import Column, Place, Table
+from howsure.report.html import number
 from howsure.report.viewer.address import address, fields_of, query_of
 from howsure.report.viewer.query import MOST_CHOICES, Finder, Query
 

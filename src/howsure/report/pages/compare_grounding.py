@@ -8,14 +8,14 @@ import htpy as h
 from htpy import Node
 
 from howsure.report.grounding_compare import distances_in_words, mcnemar_in_words, rows_of
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.columns import key_of
+from howsure.report.charts import Axis
+from howsure.report.rows import key_of
 from howsure.report.pages.compare_parts import Flips, around_zero, flips, paired_table, sentence
-from howsure.report.pages.contract import Section
+from howsure.report.views import Section
 from howsure.report.pages.grounding_screen import screen
-from howsure.report.pages.material import Material
-from howsure.report.pages.named import Named
-from howsure.report.pages.parts import facts, long_text, number, words
+from howsure.report.run_data import Material
+from howsure.report.charts import Named
+from howsure.report.html import facts, long_text, number, words
 from howsure.report.text import signed_points
 
 _SHARES = {"point_in_target": "point in target", "accuracy": "accuracy within {:g}", "hit_rate": "hit rate"}

@@ -7,14 +7,14 @@ from typing import Any
 import htpy as h
 from htpy import Node
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
 from howsure.report.pages.compare_mcq import thinned
 from howsure.report.pages.compare_parts import around_zero, paired_table
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.named import Named
-from howsure.report.pages.parts import SHOWN_ROWS
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.charts import Named
+from howsure.report.html import SHOWN_ROWS
 from howsure.report.pages.perplexity_plots import short_name
 from howsure.report.perplexity import rows_of
 from howsure.report.text import counted

@@ -8,8 +8,8 @@ from typing import Any
 import htpy as h
 import numpy as np
 
-from howsure.report.pages.columns import Column
-from howsure.report.pages.contract import Card, Picks, Section
+from howsure.report.rows import Column
+from howsure.report.views import Card, Picks, Section
 from howsure.report.pages.grounding_about import about
 from howsure.report.pages.grounding_plots import (
     by_label,
@@ -20,10 +20,10 @@ from howsure.report.pages.grounding_plots import (
 )
 from howsure.report.pages.grounding_screen import screen
 from howsure.report.pages.grounding_words import KIND_WORDS, came_of_it, sure
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import card, long_text, words
-from howsure.report.pages.pictures import left_out
-from howsure.report.pages.sureness import extremes
+from howsure.report.run_data import Material
+from howsure.report.html import card, long_text, words
+from howsure.report.pictures import left_out
+from howsure.report.sureness import extremes
 from howsure.runs import Sample
 from howsure.studies.grounding.record import DISTANCES, LABELS
 

@@ -8,13 +8,13 @@ import htpy as h
 from htpy import Node
 
 from howsure.evidence import TokenLogprobs
-from howsure.report.pages.contract import Section
+from howsure.report.views import Section
 from howsure.report.pages.grounding_screen import delta_of, screen
 from howsure.report.pages.grounding_words import KIND_WORDS, came_of_it, in_words, marks, named, shown, thousandths
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import badge, facts, long_text, table, words
-from howsure.report.pages.plain import as_written
-from howsure.report.pages.tokens import legend, readable_shades_of, shaded
+from howsure.report.run_data import Material
+from howsure.report.html import badge, facts, long_text, table, words
+from howsure.report.views import as_written
+from howsure.report.tokens import legend, readable_shades_of, shaded
 from howsure.runs import Sample
 from howsure.studies.grounding.frames import FRAMES, document_prompt, fill
 from howsure.studies.grounding.record import DISTANCES

@@ -11,16 +11,16 @@ import numpy as np
 from htpy import Node
 
 from howsure.report.grounding import calibration_rows, ranking_in_words
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
-from howsure.report.pages.columns import Table
-from howsure.report.pages.contract import Section
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
+from howsure.report.rows import Table
+from howsure.report.views import Section
 from howsure.report.pages.grounding_screen import delta_of
 from howsure.report.pages.grounding_words import KIND_WORDS, named, thousandths
-from howsure.report.pages.material import Material
-from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import table, words
-from howsure.report.pages.sureness import reliability, risk_coverage
+from howsure.report.run_data import Material
+from howsure.report.charts import Named, dots
+from howsure.report.html import table, words
+from howsure.report.sureness import reliability, risk_coverage
 from howsure.report.text import counted, percent
 from howsure.studies.grounding.figures import WITHOUT_BAD
 from howsure.studies.grounding.judge import CALIBRATED

@@ -16,9 +16,9 @@ import htpy as h
 from htpy import Element, Node
 
 from howsure.report.pages.grounding_words import in_words, thousandths
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import words
-from howsure.report.pages.pictures import drawing_of, missing
+from howsure.report.run_data import Material
+from howsure.report.html import words
+from howsure.report.pictures import drawing_of, missing
 from howsure.runs import Sample
 from howsure.studies.grounding.figures import is_outside
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from howsure.report.pages.parts import words
-from howsure.report.pages.tokens import percent
+from howsure.report.html import words
+from howsure.report.tokens import percent
 from howsure.runs import Sample
 from howsure.studies.grounding.figures import is_outside
 from howsure.studies.grounding.overlay import legend

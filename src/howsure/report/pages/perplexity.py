@@ -9,14 +9,14 @@ import numpy as np
 from htpy import Element, Node
 
 from howsure.evidence import TokenLogprobs
-from howsure.report.pages.columns import Column, key_of
-from howsure.report.pages.contract import Card, Picks, Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import facts, long_text, number, words
+from howsure.report.rows import Column, key_of
+from howsure.report.views import Card, Picks, Section
+from howsure.report.run_data import Material
+from howsure.report.html import facts, long_text, number, words
 from howsure.report.pages.perplexity_blocks import Stretches, begin_bytes, stretches
 from howsure.report.pages.perplexity_plots import by_block, by_document, by_unit, convergence
-from howsure.report.pages.plain import as_written
-from howsure.report.pages.tokens import legend, readable_shades_of, shaded
+from howsure.report.views import as_written
+from howsure.report.tokens import legend, readable_shades_of, shaded
 from howsure.report.text import counted
 from howsure.runs import Sample
 from howsure.studies.perplexity.judge import figures

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.measures import nats_to_bits
-from howsure.report.pages.columns import Table
+from howsure.report.rows import Table
 from howsure.studies.perplexity.record import Sums, joined
 
 Floats = NDArray[np.float64]

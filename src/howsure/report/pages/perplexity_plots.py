@@ -10,12 +10,12 @@ import htpy as h
 import numpy as np
 from htpy import Element
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
-from howsure.report.pages.columns import Table
-from howsure.report.pages.contract import Section
-from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import number, table, words
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
+from howsure.report.rows import Table
+from howsure.report.views import Section
+from howsure.report.charts import Named, dots
+from howsure.report.html import number, table, words
 from howsure.report.pages.perplexity_blocks import Along, longest
 from howsure.report.perplexity import unit_rows
 from howsure.report.text import counted

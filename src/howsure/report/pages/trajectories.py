@@ -14,11 +14,11 @@ from htpy import Node
 from numpy.typing import NDArray
 
 from howsure.measures import final_value, running_rms
-from howsure.report.pages.columns import Column
-from howsure.report.pages.contract import Card, Picks, Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import number, words
-from howsure.report.pages.sureness import extremes
+from howsure.report.rows import Column
+from howsure.report.views import Card, Picks, Section
+from howsure.report.run_data import Material
+from howsure.report.html import number, words
+from howsure.report.sureness import extremes
 from howsure.report.pages.trajectories_alarms import alarms, interventions
 from howsure.report.pages.trajectories_groups import AGENT, USER, Group, counts, groups_of
 from howsure.report.pages.trajectories_scores import against_failure

@@ -9,13 +9,13 @@ import htpy as h
 import numpy as np
 from htpy import Element, Node
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import MOST_SERIES, Chart
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import SHOWN_ROWS, number, table, words
-from howsure.report.pages.sureness import histogram_by_outcome
+from howsure.report.charts import Axis
+from howsure.report.charts import MOST_SERIES, Chart
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.charts import Named, dots
+from howsure.report.html import SHOWN_ROWS, number, table, words
+from howsure.report.sureness import histogram_by_outcome
 from howsure.report.pages.trajectories_groups import Group, alarms_of, leading_detector, rings_when
 from howsure.report.text import counted, interval_text, percent
 from howsure.report.trajectories import (

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import words
+from howsure.report.run_data import Material
+from howsure.report.html import words
 from howsure.report.text import counted
 from howsure.studies.trajectories.breakdown import DETECTORS, TURN_COUNT
 from howsure.studies.trajectories.judge import Key, grouped

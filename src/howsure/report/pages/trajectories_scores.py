@@ -9,13 +9,13 @@ import numpy as np
 from htpy import Element, Node
 from numpy.typing import NDArray
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import words
-from howsure.report.pages.sureness import histogram_by_outcome
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.charts import Named, dots
+from howsure.report.html import words
+from howsure.report.sureness import histogram_by_outcome
 from howsure.report.pages.trajectories_groups import Group
 from howsure.report.text import counted
 from howsure.studies.trajectories.scores import ADAPTED, DISTANCE, LEARNED

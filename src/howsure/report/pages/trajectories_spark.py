@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import htpy as h
 from htpy import Element
 
-from howsure.report.pages.axes import Axis, Scale
-from howsure.report.pages.chart import px
-from howsure.report.pages.parts import number
+from howsure.report.charts import Axis, Scale
+from howsure.report.charts import px
+from howsure.report.html import number
 from howsure.report.text import counted
 
 WIDTH_PX, HEIGHT_PX, EDGE_PX = 300.0, 40.0, 5.0

@@ -12,14 +12,14 @@ import numpy as np
 from htpy import Element, Node
 
 from howsure.measures import nats_to_bits
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
-from howsure.report.pages.columns import key_of
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import badge, facts, flag, long_text, notice, number, words
-from howsure.report.pages.plain import as_written
-from howsure.report.pages.tokens import Shade, legend, shaded
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
+from howsure.report.rows import key_of
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.html import badge, facts, flag, long_text, notice, number, words
+from howsure.report.views import as_written
+from howsure.report.tokens import Shade, legend, shaded
 from howsure.report.pages.trajectories_groups import Group, alarms_of, group_of
 from howsure.report.pages.trajectories_turns import NO_SCORES, quantiles
 from howsure.report.text import counted

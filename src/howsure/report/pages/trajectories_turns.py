@@ -11,11 +11,11 @@ import numpy as np
 from htpy import Element, Node
 from numpy.typing import NDArray
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import words
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.html import words
 from howsure.report.pages.trajectories_groups import (
     ACTORS,
     AGENT,

@@ -9,12 +9,12 @@ import numpy as np
 from htpy import Node
 from numpy.typing import NDArray
 
-from howsure.report.pages.columns import Column, Table
-from howsure.report.pages.contract import Card, Picks, Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import facts, words
-from howsure.report.pages.sureness import extremes, histogram_by_outcome, reliability, risk_coverage
-from howsure.report.pages.tokens import percent
+from howsure.report.rows import Column, Table
+from howsure.report.views import Card, Picks, Section
+from howsure.report.run_data import Material
+from howsure.report.html import facts, words
+from howsure.report.sureness import extremes, histogram_by_outcome, reliability, risk_coverage
+from howsure.report.tokens import percent
 from howsure.report.pages.trust_frames import Frames
 from howsure.report.pages.trust_overall import overall
 from howsure.report.pages.trust_plots import by_step

@@ -9,14 +9,14 @@ import htpy as h
 import numpy as np
 from htpy import Element, Node
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
-from howsure.report.pages.columns import Column
-from howsure.report.pages.contract import Picks, Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import facts, notice, number, table, words
-from howsure.report.pages.plain import as_written
-from howsure.report.pages.tokens import percent
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
+from howsure.report.rows import Column
+from howsure.report.views import Picks, Section
+from howsure.report.run_data import Material
+from howsure.report.html import facts, notice, number, table, words
+from howsure.report.views import as_written
+from howsure.report.tokens import percent
 from howsure.report.pages.trust_overall import means
 from howsure.report.pages.trust_plots import trace
 from howsure.report.pages.trust_spread import CONDITIONS, plain

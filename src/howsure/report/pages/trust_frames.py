@@ -8,8 +8,8 @@ import struct
 import htpy as h
 from htpy import Node
 
-from howsure.report.pages.material import LARGEST_PICTURE_BYTES, Material, picture_within
-from howsure.report.pages.parts import words
+from howsure.report.run_data import LARGEST_PICTURE_BYTES, Material, picture_within
+from howsure.report.html import words
 from howsure.runs.reading import read_file
 
 _PNG = b"\x89PNG\r\n\x1a\n"

@@ -8,11 +8,11 @@ from typing import Any
 import htpy as h
 from htpy import Element, Node
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.named import Named, dots
-from howsure.report.pages.parts import facts, number, words
+from howsure.report.charts import Axis
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.charts import Named, dots
+from howsure.report.html import facts, number, words
 from howsure.report.pages.trust_spread import CONDITIONS, MEANING, changed, in_words, plain
 from howsure.report.text import counted, value_with_interval
 from howsure.report.trust_log import ordering_in_words, steps_in_words, trust_in_words

@@ -9,12 +9,12 @@ import numpy as np
 from htpy import Element
 from numpy.typing import NDArray
 
-from howsure.report.pages.axes import Axis
-from howsure.report.pages.chart import Chart
-from howsure.report.pages.columns import Table
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import number
+from howsure.report.charts import Axis
+from howsure.report.charts import Chart
+from howsure.report.rows import Table
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.html import number
 from howsure.report.pages.trust_spread import CONDITIONS
 from howsure.report.text import counted
 

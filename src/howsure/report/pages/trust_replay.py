@@ -7,11 +7,11 @@ from typing import Any
 import htpy as h
 from htpy import Element, Node
 
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import badge, facts, number, words
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.html import badge, facts, number, words
 from howsure.report.pages.stepper import stepper
-from howsure.report.pages.tokens import percent
+from howsure.report.tokens import percent
 from howsure.report.pages.trust_frames import Frames, end_of
 from howsure.report.pages.trust_spread import ACTING, EVIDENCE, plain, spreads, worked_out
 from howsure.report.text import counted

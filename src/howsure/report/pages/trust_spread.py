@@ -10,9 +10,9 @@ from htpy import Element, Node
 
 from howsure.measures import LEAST_GAIN_BITS
 from howsure.measures.trust import DENOMINATOR_FLOOR
-from howsure.report.pages.chart import px
-from howsure.report.pages.parts import number, words
-from howsure.report.pages.tokens import percent
+from howsure.report.charts import px
+from howsure.report.html import number, words
+from howsure.report.tokens import percent
 from howsure.studies.trust.ratio import SAME_WITHOUT_GROUNDING, SAME_WITHOUT_INSTRUCTION, why_no_share
 
 BAR_PX = 60.0

@@ -9,11 +9,11 @@ import htpy as h
 from htpy import Element, Node
 
 from howsure.evidence import TokenLogprobs
-from howsure.report.pages.contract import Section
-from howsure.report.pages.material import Material
-from howsure.report.pages.parts import facts, flag, long_text, notice, number, table, words
-from howsure.report.pages.plain import as_written
-from howsure.report.pages.tokens import legend, percent, shaded, shades_of
+from howsure.report.views import Section
+from howsure.report.run_data import Material
+from howsure.report.html import facts, flag, long_text, notice, number, table, words
+from howsure.report.views import as_written
+from howsure.report.tokens import legend, percent, shaded, shades_of
 from howsure.report.pages.trust_frames import Frames
 from howsure.report.pages.trust_replay import best, done, seen, verdict, where
 from howsure.report.pages.trust_spread import (

@@ -22,13 +22,14 @@ LARGE_BYTES = 40_000_000
 def compare(a: Run, b: Run) -> Any:
     """As `studies.comparing.compare`."""
     from howsure.studies.comparing import compare as compare_here  # the studies take a while to load
+    from howsure.studies.registry import study_named
 
     if _sample_bytes(a) + _sample_bytes(b) < LARGE_BYTES:
         return compare_here(a, b)
     howsure = python("-m", "howsure", "compare", *(os.path.abspath(run.path) for run in (a, b)), "--json", "--quiet")
     done = subprocess.run(**howsure, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode == 0:
-        return msgspec.json.decode(done.stdout, type=dict[str, Any])
+        return msgspec.json.decode(done.stdout, type=study_named(a.manifest.identity.study).comparison)
     raise InputError(_said(done.stderr) or "the comparison was ended before it was done, perhaps for want of memory")
 
 

@@ -14,9 +14,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from howsure.errors import HowsureError, RunDamaged
-from howsure.report.pages.material import LARGEST_PICTURE_BYTES, PICTURE_KINDS, Embedded, picture_within
-from howsure.report.pages.report import PICTURE_BYTES, fitted, footer, title_of
-from howsure.report.pages.shell import asset, standalone, standalone_policy
+from howsure.report.html import asset, standalone, standalone_policy
+from howsure.report.run_data import LARGEST_PICTURE_BYTES, PICTURE_KINDS, Embedded, picture_within
+from howsure.report.run_report import PICTURE_BYTES, fitted, footer, title_of
 from howsure.report.text import printable
 from howsure.report.viewer.address import State, fields_of, query_of
 from howsure.report.viewer.comparison import comparison_page
@@ -120,8 +120,8 @@ class Viewer:
     def report(self, fields: Fields) -> Response:
         run = self._library.whole(_needed(fields, "path"))
         with run.lock:
-            material = run.material.linked(Embedded(run.material.folder, PICTURE_BYTES))
-            page = standalone(title_of(material), [safely(lambda: fitted(material), "The report"), footer()])
+            data = run.data.linked(Embedded(run.data.folder, PICTURE_BYTES))
+            page = standalone(title_of(data), [safely(lambda: fitted(data), "The report"), footer()])
         answer = _html(page)
         answer.headers["Content-Security-Policy"] = f"{standalone_policy()}; frame-ancestors 'none'"
         answer.headers["Content-Disposition"] = 'inline; filename="report.html"'
@@ -130,7 +130,7 @@ class Viewer:
     def _table_of(self, fields: Fields) -> tuple[Opened, State]:
         """The run and what is asked of its rows, which are all here unless the first page is all that is wanted."""
         run, query = self._library.open(_needed(fields, "path")), query_of(fields)
-        if not query.is_plain or query.page > 1 or len(run.material.table) < PAGE_ROWS:
+        if not query.is_plain or query.page > 1 or len(run.data.table) < PAGE_ROWS:
             run.wait()
         return run, State(run.name, query)
 

@@ -10,11 +10,13 @@ import htpy as h
 from htpy import Element, Node
 from markupsafe import Markup
 
-from howsure.report.pages.parts import words
+from howsure.report.html import notes, words
+from howsure.report.run_report import rendered
 from howsure.report.viewer import apart
 from howsure.report.viewer.address import State, address
-from howsure.report.viewer.frame import page, sections
+from howsure.report.viewer.frame import page, safely
 from howsure.report.viewer.library import Opened
+from howsure.studies.comparing import Comparison
 
 MOST_DRAWN = 4
 _ONE_AT_A_TIME = threading.Lock()
@@ -38,18 +40,24 @@ def comparison_page(a: Opened, b: Opened) -> str:
 
 def _drawn(a: Opened, b: Opened) -> Node:
     """Drawn once, until either run changes; of two large runs it takes seconds, and nobody waits but who asked."""
-    from howsure.report.pages.compare import compared, laid_out  # these draw on the studies, which take a while to load
+    from howsure.report.comparison import compared  # these draw on the studies, which take a while to load
 
     with _ONE_AT_A_TIME:
         known = f"{a.version} with {b.name}, {b.version}"
         written = a.drawn.get(known)
         if written is None:
-            found = compared(a.material, b.material, apart.compare)
+            found = compared(a.data, b.data, apart.compare)
             with _held(a, b):
-                drawn = sections(lambda: laid_out(found, a.material, b.material), "The comparison")
-                written = str(h.fragment[drawn])
+                written = str(h.fragment[safely(lambda: _whole(found, a, b), "The comparison")])
                 a.drawn = dict(list(a.drawn.items())[-MOST_DRAWN:]) | {known: written}
     return Markup(written)
+
+
+def _whole(found: Comparison | str, a: Opened, b: Opened) -> Node:
+    from howsure.report.comparison import laid_out
+
+    document = laid_out(found, a.data, b.data)
+    return [rendered(document.sections), notes(document.notes)]
 
 
 @contextlib.contextmanager

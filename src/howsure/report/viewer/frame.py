@@ -8,9 +8,10 @@ import htpy as h
 from htpy import Element, Node
 from markupsafe import Markup
 
-from howsure.report.pages.contract import Section, guarded
-from howsure.report.pages.parts import notice, section, words
-from howsure.report.pages.shell import served
+from howsure.report.document import Section
+from howsure.report.html import notice, served, words
+from howsure.report.run_report import rendered
+from howsure.report.views import guarded
 
 Crumb = tuple[str, str | None]
 
@@ -51,11 +52,7 @@ def safely(make: Callable[[], Node], what: str) -> Node:
 
 def sections(make: Callable[[], Sequence[Section]], what: str) -> Node:
     """Sections one after the other, each on its own feet."""
-
-    def all_of_them() -> Node:
-        return [safely(lambda one=one: section(one), words(one.title)) for one in make()]  # type: ignore[misc]
-
-    return safely(all_of_them, what)
+    return safely(lambda: rendered(make()), what)
 
 
 def problem_page(sentence: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import htpy as h
 from htpy import Element, Node
 
-from howsure.report.pages.columns import Column
-from howsure.report.pages.parts import flag, notice, number, words
+from howsure.report.html import flag, notice, number, words
+from howsure.report.rows import Column
 from howsure.report.text import counted
 from howsure.report.viewer.address import FILTER, State
 from howsure.report.viewer.query import PAGE_ROWS, Finder, Found

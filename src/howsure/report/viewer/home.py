@@ -5,7 +5,7 @@ from __future__ import annotations
 import htpy as h
 from htpy import Element, Node
 
-from howsure.report.pages.parts import words
+from howsure.report.html import words
 from howsure.report.viewer.address import State
 from howsure.report.viewer.frame import page
 from howsure.report.viewer.grid import Grid, grid

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from pathlib import Path
 
 from howsure.errors import HowsureError
-from howsure.report.pages.columns import ROOM_FOR_TEXT
-from howsure.report.pages.material import Material, picture_within
+from howsure.report.rows import ROOM_FOR_TEXT
+from howsure.report.run_data import StoredRun, picture_within
 from howsure.report.viewer.address import State
 from howsure.report.viewer.places import Mark, mark_of, run_within
 from howsure.report.viewer.query import Finder
@@ -45,14 +45,14 @@ class RunLinks:
 
 
 class Opened:
-    """A run that is looked at. Whoever reads `material` or `finder` holds `lock`."""
+    """A run that is looked at. Whoever reads `data` or `finder` holds `lock`."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.lock = threading.RLock()
         self._signature = _signature(folder)
-        self.material = Material(folder, RunLinks(name, folder), at_once=False)
-        self.finder = Finder(self.material.table)
+        self.data = StoredRun(folder, RunLinks(name, folder), at_once=False)
+        self.finder = Finder(self.data.table)
         self.problem: str | None = None
         self._all_here = threading.Event()
         self._reader: threading.Thread | None = None
@@ -67,13 +67,13 @@ class Opened:
     @property
     def version(self) -> str:
         """Another text whenever there is anything new to see."""
-        material = self.material
-        marks = (material.status, len(material.table), material.damaged_lines, self._signature, self.complete)
+        data = self.data
+        marks = (data.status, len(data.table), data.damaged_lines, self._signature, self.complete)
         return f"{hash(marks) & 0xFFFFFFFFFFFF:012x}"
 
     @property
     def bytes(self) -> int:
-        table = self.material.table
+        table = self.data.table
         return ROOM_FOR_TEXT - table.room_for_text + ROW_BYTES * len(table)
 
     def catch_up(self) -> None:
@@ -81,8 +81,8 @@ class Opened:
         with self.lock:
             if self._reader is not None:
                 return
-            now = _signature(self.material.folder)
-            if now != self._signature or self.material.run.manifest.status == "running":
+            now = _signature(self.data.folder)
+            if now != self._signature or self.data.run.manifest.status == "running":
                 self._look_again(now)
             until = time.monotonic() + FIRST_SECONDS
             while not self.complete:
@@ -98,21 +98,21 @@ class Opened:
         self._all_here.wait(PATIENCE_SECONDS)
 
     def _look_again(self, now: Signature) -> None:
-        before = self.material.status
-        self.material.look_again()
+        before = self.data.status
+        self.data.look_again()
         if now != self._signature:
             self._all_here.clear()
-        if now != self._signature or self.material.status != before:
+        if now != self._signature or self.data.status != before:
             self.drawn.clear()
         self._signature, self.problem = now, None
 
     def _read_some(self) -> None:
         try:
-            done = self.material.read_some()
+            done = self.data.read_some()
         except HowsureError as error:
             self.problem, done = str(error), True
-        if self.finder.table is not self.material.table:
-            self.finder = Finder(self.material.table)
+        if self.finder.table is not self.data.table:
+            self.finder = Finder(self.data.table)
         if done:
             self._all_here.set()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from howsure.errors import CANNOT, HowsureError
-from howsure.report.pages.columns import Column, Place, Table
+from howsure.report.rows import Column, Place, Table
 from howsure.report.text import counted, figure, printable
 from howsure.report.viewer.places import Mark, NotServed, mark_of, name_within, run_within
 from howsure.report.viewer.query import Finder

@@ -9,7 +9,7 @@ import htpy as h
 import numpy as np
 from htpy import Node
 
-from howsure.report.pages.parts import words
+from howsure.report.html import words
 from howsure.report.text import counted, percent
 from howsure.report.viewer.library import Opened
 
@@ -18,14 +18,14 @@ SHOWN_REASONS = 6
 
 def progress_of(run: Opened) -> dict[str, Any]:
     """Status, how many samples of how many, the share that is right so far, and what is missing by its reason."""
-    material = run.material
-    right = material.table.numbers("_right")
+    data = run.data
+    right = data.table.numbers("_right")
     judged = right[np.isfinite(right)]
-    missing = Counter(reason for reason in material.table.values("reason") if reason is not None)
+    missing = Counter(reason for reason in data.table.values("reason") if reason is not None)
     return {
-        "status": material.status,
-        "samples": len(material.table),
-        "items": material.run.manifest.items,
+        "status": data.status,
+        "samples": len(data.table),
+        "items": data.run.manifest.items,
         "judged": len(judged),
         "share_right": float(judged.mean()) if len(judged) else None,
         "missing": dict(missing.most_common()),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.report.pages.columns import Column, Table
+from howsure.report.rows import Column, Table
 from howsure.report.text import shortened
 
 PAGE_ROWS = 50

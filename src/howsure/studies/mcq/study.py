@@ -124,6 +124,7 @@ class McqStudy(Study[McqOptions, Item, McqRecord]):
     """
 
     name, options, record, summary = "mcq", McqOptions, McqRecord, McqSummary
+    comparison = McqComparison
     evidence, looks_ahead = McqEvidence, True
 
     def read(self, options: McqOptions, engine: Engine) -> Questions:

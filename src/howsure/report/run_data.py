@@ -1,22 +1,26 @@
-"""What pages are made of: a run folder, read once, and read on where it has grown."""
+"""The run that a document is made of: a folder that is read on where it grows, or samples in memory."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
 from howsure.errors import CANNOT, RunDamaged
-from howsure.report.pages.columns import LARGEST, Place, Table, again_key, key_of
-from howsure.report.pages.contract import columns_of, pages_of
+from howsure.report.rows import LARGEST, Place, Table, again_key, key_of
+from howsure.report.views import View, columns_of, view_of
 from howsure.runs import Run, Sample
+from howsure.runs.folder import read_summary
 from howsure.runs.reading import MOST_LINE_BYTES, SAMPLES, TOO_LARGE, is_too_heavy, open_file, read_file
 from howsure.runs.records import LeanSample
+from howsure.studies import registry
+from howsure.studies.summary import Summary
 
 PICTURE_KINDS = {".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 LARGEST_PICTURE_BYTES = 32_000_000
@@ -40,8 +44,63 @@ class Links(Protocol):
         ...
 
 
-class Material:
-    """A run and its rows. `summary` is None for a run that is not finished.
+class NoLinks:
+    """Where nothing leads anywhere: a terminal."""
+
+    def sample(self, key: str) -> str | None:
+        return None
+
+    def picture(self, name: str) -> str | None:
+        return None
+
+
+class RunData:
+    """A run and its samples as rows; `summary` is what its study declares, None for a run that is not finished."""
+
+    view: View
+    table: Table
+    links: Links
+    summary: Any
+    folder: Path
+
+    @property
+    def study(self) -> str:
+        raise NotImplementedError
+
+    def sample(self, row: int) -> Sample:
+        raise NotImplementedError
+
+    def row(self, sample: Sample) -> Mapping[str, Any]:
+        """A sample as a row of the table; one that does not hold what it should is a row still."""
+        try:
+            row = self.view.row(sample)
+        except (*CANNOT, RecursionError):
+            row = {"reason": UNREADABLE}
+        index = sample.index if abs(sample.index) < LARGEST else None
+        right = sample.outcome.correct if sample.outcome else None
+        return {"id": sample.id, "reason": sample.reason, "_index": index, "_right": right} | row
+
+
+class HeldRun(RunData):
+    """A run that has just ended, of samples that are in memory, without their evidence."""
+
+    def __init__(self, study: str, summary: Summary, samples: Sequence[Sample], run: Run | None) -> None:
+        self._study, self.summary, self.links, self._samples = study, summary, NoLinks(), samples
+        self.folder = Path() if run is None else run.path
+        self.view = view_of(study)
+        self.table = Table(columns_of(self.view))
+        self.table.extend([(one.id, Place(0, 0), self.row(one)) for one in samples])
+
+    @property
+    def study(self) -> str:
+        return self._study
+
+    def sample(self, row: int) -> Sample:
+        return self._samples[row]
+
+
+class StoredRun(RunData):
+    """A run folder.
 
     With `at_once` false nothing is read of the samples until `read_some` is called, again and again, until it says
     that all is here.
@@ -50,7 +109,6 @@ class Material:
     def __init__(self, folder: str | os.PathLike[str], links: Links, *, at_once: bool = True) -> None:
         self.folder = Path(folder)
         self.links = links
-        self._decoder = msgspec.json.Decoder(LeanSample[dict[str, Any]])
         self._read_as: str | None = None
         self.end_bytes, self._file_id, self._last_line = 0, -1, b""
         self.look_again()
@@ -70,17 +128,28 @@ class Material:
         """Read the manifest and the summary; the samples stay as they are, unless the run is of another study now."""
         self.run = Run(self.folder)
         self.status = self.run.status
-        try:
-            self.summary = self.run.summary if self.status == "finished" else None
-            self.summary_problem = None
-        except RunDamaged as error:
-            self.summary, self.summary_problem = None, str(error)
+        known = registry.study_named(self.study) if registry.is_known(self.study) else None
+        self.summary = None
+        self.summary_problem: str | None = None
+        if self.status == "finished":
+            self._read_summary(known)
         if self.study != self._read_as:
             self._read_as = self.study
-            self.pages = pages_of(self.study)
+            self.view = view_of(self.study)
+            self._record: Any = dict[str, Any] if known is None else known.record
+            self._lean = msgspec.json.Decoder(LeanSample[self._record])  # type: ignore[name-defined]
             self._start_anew()
 
-    def linked(self, links: Links) -> Material:
+    def _read_summary(self, known: Any) -> None:
+        """As its study declares it; of one that does not fit, such as an older one, what all summaries have."""
+        try:
+            self.summary = read_summary(self.folder, Summary if known is None else known.summary)
+        except RunDamaged as error:
+            self.summary_problem = str(error)
+            with contextlib.suppress(RunDamaged):
+                self.summary = read_summary(self.folder, Summary)
+
+    def linked(self, links: Links) -> StoredRun:
         """The same run and rows with links of another kind."""
         other = copy.copy(self)
         other.links = links
@@ -96,12 +165,19 @@ class Material:
                 line = file.read(place.length)
             if is_too_heavy(line):
                 raise RunDamaged(f"{path}: the line at byte {place.offset:,} {TOO_LARGE}")
-            found = msgspec.json.decode(line, type=Sample[dict[str, Any]])
+            found = self._whole(line)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise RunDamaged(f"{path}, byte {place.offset}: this sample cannot be read: {error}") from error
         if self.table.keys[row] not in (key_of(found.id), again_key(found.id, row)):
             raise RunDamaged(f"{path} was written anew while it was read: load the page again")
         return found
+
+    def _whole(self, line: bytes) -> Sample:
+        """As its study declares it, or as plain data where it does not fit, which its page says."""
+        try:
+            return msgspec.json.decode(line, type=Sample[self._record])  # type: ignore[name-defined]
+        except msgspec.ValidationError:
+            return msgspec.json.decode(line, type=Sample[dict[str, Any]])
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -131,7 +207,7 @@ class Material:
             pass
 
     def _start_anew(self) -> None:
-        self.table = Table(columns_of(self.pages))
+        self.table = Table(columns_of(self.view))
         self.damaged_lines = 0
         self.end_bytes, self._file_id, self._last_line = 0, -1, b""
 
@@ -161,17 +237,19 @@ class Material:
         if is_too_heavy(line):
             return None
         try:
-            lean = self._decoder.decode(line)
+            sample = self._lean_sample(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
+        return sample.id, Place(self.end_bytes, len(line)), self.row(sample)
+
+    def _lean_sample(self, line: bytes) -> Sample:
         try:
-            row = self.pages.row(lean.sample())
-        except (*CANNOT, RecursionError):
-            row = {"reason": UNREADABLE}
-        index = lean.index if abs(lean.index) < LARGEST else None
-        right = lean.outcome.correct if lean.outcome else None
-        shared = {"id": lean.id, "reason": lean.reason, "_index": index, "_right": right}
-        return lean.id, Place(self.end_bytes, len(line)), shared | row
+            return self._lean.decode(line).sample()
+        except msgspec.ValidationError:
+            return _PLAIN.decode(line).sample()
+
+
+_PLAIN = msgspec.json.Decoder(LeanSample[dict[str, Any]])
 
 
 def _whole_lines(file: BinaryIO, path: Path, most_bytes: int) -> bytes:

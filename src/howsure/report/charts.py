@@ -1,4 +1,4 @@
-"""Plots as SVG: lines, bands, points and bars over two axes, with a table of the same numbers below.
+"""Plots as SVG, each with a table of its numbers: lines, bands, points and bars over two axes, and dots by name.
 
 Drawn by hand, since what is wanted is found in no library at once: no script and no style of its own, so that a page
 can forbid both; colours that follow the page, light, dark and printed; text that stays text; and small enough that a
@@ -8,15 +8,102 @@ report holds a dozen. Series differ in colour, dash and shape, so that none of t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import htpy as h
 from htpy import Element, Node
 
-from howsure.report.pages.axes import Axis, Scale
-from howsure.report.pages.parts import data_table
+from howsure.report.document import Cell, On, Plot, Value
 from howsure.report.text import shortened
+
+# -- axes -------------------------------------------------------------------------------------------------------------
+
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+class Axis(NamedTuple):
+    """An axis: what it counts, and its ends where they are given; otherwise the data decides."""
+
+    label: str
+    low: float | None = None
+    high: float | None = None
+    percent: bool = False
+    whole: bool = False
+    log: bool = False
+    ticks: Sequence[tuple[float, str]] | None = None
+
+
+class Scale:
+    """Values to pixels."""
+
+    def __init__(self, axis: Axis, values: Iterable[float], start_px: float, end_px: float, most_ticks: int) -> None:
+        self._axis = axis
+        self._start, self._end = start_px, end_px
+        low, high = _ends(axis, [value for value in values if math.isfinite(value)])
+        self.ticks = list(axis.ticks) if axis.ticks is not None else _ticks(axis, low, high, most_ticks)
+        if axis.ticks is None and self.ticks:
+            low = low if axis.low is not None else min(low, self.ticks[0][0])
+            high = high if axis.high is not None else max(high, self.ticks[-1][0])
+        self.low, self.high = low, high
+
+    def __call__(self, value: float) -> float:
+        low, high, value = (math.log10(v) if self._axis.log else v for v in (self.low, self.high, value))
+        share = (value - low) / (high - low)
+        return self._start + min(max(share, -0.02), 1.02) * (self._end - self._start)
+
+    def shows(self, value: float) -> bool:
+        return math.isfinite(value) and (value > 0 or not self._axis.log)
+
+
+def _ends(axis: Axis, values: list[float]) -> tuple[float, float]:
+    if axis.log:
+        values = [value for value in values if value > 0]
+    low = axis.low if axis.low is not None else min(values, default=1.0 if axis.log else 0.0)
+    high = axis.high if axis.high is not None else max(values, default=low + 1.0)
+    if high - low <= max(abs(low) * 1e-12, 1e-300):  # what differs by rounding alone is one value
+        room = abs(low) * 0.1
+        high = low * 10 if axis.log else low + (room if room > 1e-300 else 1.0)
+    return low, high
+
+
+def _ticks(axis: Axis, low: float, high: float, most: int) -> list[tuple[float, str]]:
+    if axis.log:
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        every = max(1, math.ceil((last - first) / most))
+        return [(10.0**power, f"{10.0**power:g}") for power in range(first, last + 1, every)]
+    step = _step(high - low, most)
+    step = max(1.0, float(math.ceil(step - 1e-9))) if axis.whole else step
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    values = [place * step for place in range(first, last + 1)]
+    if axis.low is not None:
+        values = [value for value in values if value >= low - step * 1e-6]
+    if axis.high is not None:
+        values = [value for value in values if value <= high + step * 1e-6]
+    return [(value, tick_text(value, step, axis.percent)) for value in values]
+
+
+def _step(span: float, most: int) -> float:
+    """The smallest round step that needs no more than so many."""
+    rough = span / max(most, 1)
+    size = 10.0 ** math.floor(math.log10(rough))
+    return next(size * step for step in _STEPS if size * step >= rough * (1 - 1e-9))
+
+
+def tick_text(value: float, step: float, percent: bool) -> str:
+    if percent:
+        return f"{value * 100:.{_tick_decimals(step * 100)}f} %"
+    if abs(value) >= 1e5 or (value != 0 and step < 1e-4):
+        digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(step)) + 2
+        return f"{value:.{max(digits, 3)}g}"
+    return f"{value:.{_tick_decimals(step)}f}"
+
+
+def _tick_decimals(step: float) -> int:
+    return next((digits for digits in range(6) if abs(round(step, digits) - step) < step * 1e-6), 6)
+
+
+# -- charts -----------------------------------------------------------------------------------------------------------
 
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 20.0, 10.0, 44.0
 HALF_LETTER_PX = 3.4
@@ -174,24 +261,12 @@ class Chart:
 
     # -- finished ------------------------------------------------------------------------------------------------------
 
-    def figure(self, caption: Node, headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> Element:
+    def figure(self, caption: str, headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Plot:
         """The plot with its caption, its legend, and its numbers as a table for those who cannot see it."""
         x = Scale(self._x, self._xs, LEFT, self.width - RIGHT, 8)
         y = Scale(self._y, self._ys, self.height - BOTTOM, TOP, 5)
-        return h.figure(class_="plot")[
-            h.figcaption[h.strong[self.title], " ", caption, self._left_out()],
-            h.svg(
-                {
-                    "viewBox": f"0 0 {self.width} {self.height}",
-                    "aria-label": f"{self.title}: the table below has the numbers",
-                },
-                role="img",
-                width=str(self.width),
-                height=str(self.height),
-            )[self._frame(x, y), [draw(x, y) for draw in self._drawn]],
-            self._legend_node(),
-            data_table("The numbers of this plot", headers, rows),
-        ]
+        drawing = _drawing(self.title, self.width, self.height)[self._frame(x, y), [draw(x, y) for draw in self._drawn]]
+        return Plot(self.title, f"{caption}{self._left_out()}", drawing, headers, rows, self._legend_node())
 
     def _left_out(self) -> str:
         if not self._not_drawn:
@@ -320,6 +395,11 @@ def _sample(entry: _Legend) -> Element:
     return _mark(13, 6, entry.series, None)
 
 
+def _drawing(title: str, width_px: float, height_px: float) -> Element:
+    size = {"viewBox": f"0 0 {px(width_px)} {px(height_px)}", "width": px(width_px), "height": px(height_px)}
+    return h.svg(size, role="img", aria_label=f"{title}: the table below has the numbers")
+
+
 def text_at(at_x: float, at_y: float, words: str, anchor: str, kind: str = "") -> Element:
     return h.text({"text-anchor": anchor}, class_=kind or None, x=px(at_x), y=px(at_y))[
         shortened(words, LABEL_CHARACTERS)
@@ -337,3 +417,98 @@ def _finite(value: float | None) -> TypeGuard[float]:
 def px(value: float) -> str:
     """A coordinate: a tenth of a pixel is enough."""
     return f"{value:.1f}".removesuffix(".0")
+
+
+# -- values by name ---------------------------------------------------------------------------------------------------
+
+ROW_PX, TOP_PX, FOOT_PX, NAMES_PX, WIDTH_PX, NOTE_PX = 24.0, 6.0, 40.0, 190.0, 620.0, 90.0
+LEVEL_PX, LETTER_PX = 16.0, 6.6
+"""Room above the rows for the name of an upright line, and for a letter of a note."""
+NAME_CHARACTERS = 28
+SHOWN_ROWS = 30
+
+
+class Named(NamedTuple):
+    """One row: a name, its value (the line of an interval that holds only roughly is dashed), a word at the right."""
+
+    name: str
+    value: Value
+    note: str = ""
+
+
+def dots(
+    title: str,
+    caption: str,
+    axis: Axis,
+    rows: Sequence[Named],
+    *,
+    level: tuple[float, str] | None = None,
+    over: str = "",
+    on: On = "page",
+) -> Plot:
+    """All rows as one plot; `level` is an upright line to compare with and its name, `over` what intervals are over."""
+    shown = rows[:SHOWN_ROWS]
+    top = TOP_PX + (LEVEL_PX if level else 0.0)
+    height = top + ROW_PX * max(len(shown), 1) + FOOT_PX
+    values = [row.value for row in shown]
+    known = [end for one in values for end in (one.value, one.low, one.high) if end is not None]
+    end = WIDTH_PX - _note_px(shown)
+    x = Scale(axis, known + ([level[0]] if level else []), NAMES_PX, end, 5)
+    more = f" The first {SHOWN_ROWS} of {len(rows):,} are drawn." if len(rows) > SHOWN_ROWS else ""
+    drawing = _drawing(title, WIDTH_PX, height)[
+        _rows_frame(x, axis, top, height, end, level),
+        [_row(row, top + ROW_PX * (place + 0.5), x, end) for place, row in enumerate(shown)],
+    ]
+    headers = ["", axis.label, "low", "high", ""]
+    numbers = [(row.name, row.value.value, row.value.low, row.value.high, _noted(row)) for row in rows]
+    return Plot(title, f"{caption}{_about_lines(values, over)}{more}", drawing, headers, numbers, on=on)
+
+
+def _about_lines(values: Sequence[Value], over: str) -> str:
+    """What the lines are, which of them hold only roughly, and why some rows have none."""
+    if not any(one.low is not None for one in values):
+        return ""
+    said = f" The line is its 95 % interval{f' over {over}' if over else ''}"
+    if any(one.approximate for one in values):
+        said += "; where it is dashed, it holds only roughly"
+    without = any(one.value is not None and one.low is None for one in values)
+    return f"{said}.{' Rows without a line have no interval.' if without else ''}"
+
+
+def _noted(row: Named) -> str:
+    return "; ".join(part for part in (row.note, "about" if row.value.approximate else "") if part)
+
+
+def _note_px(rows: Sequence[Named]) -> float:
+    """Room for the longest note."""
+    return max(NOTE_PX, 14 + LETTER_PX * min(max((len(row.note) for row in rows), default=0), NAME_CHARACTERS))
+
+
+def _rows_frame(x: Scale, axis: Axis, top: float, height: float, end: float, level: tuple[float, str] | None) -> Node:
+    floor = height - FOOT_PX
+    rule = None
+    if level is not None:
+        rule = [
+            h.path(class_="rule", d=f"M{px(x(level[0]))} {px(top)}V{px(floor)}"),
+            text_at(x(level[0]), top - 5, level[1], "middle"),
+        ]
+    return [
+        [h.path(class_="grid", d=f"M{px(x(value))} {px(top)}V{px(floor)}") for value, _ in x.ticks],
+        [text_at(x(value), floor + 15, words, "middle") for value, words in x.ticks],
+        text_at((NAMES_PX + end) / 2, height - 6, axis.label, "middle", "label"),
+        rule,
+    ]
+
+
+def _row(row: Named, at: float, x: Scale, end: float) -> Node:
+    one = row.value
+    parts: list[Node] = [text_at(NAMES_PX - 10, at + 4, shortened(row.name, NAME_CHARACTERS), "end", "label")]
+    if one.low is not None and one.high is not None:
+        dashes = {"stroke-dasharray": "4 3"} if one.approximate else {}
+        parts.append(h.path(dashes, class_="whisker s0", d=f"M{px(x(one.low))} {px(at)}H{px(x(one.high))}"))
+    if one.value is None:
+        parts.append(text_at(NAMES_PX + 4, at + 4, "no value", "start"))
+    else:
+        parts.append(h.circle(class_="point s0", cx=px(x(one.value)), cy=px(at), r="4.5"))
+    parts.append(text_at(end + 8, at + 4, shortened(row.note, NAME_CHARACTERS), "start"))
+    return parts

@@ -8,29 +8,29 @@ from typing import Any
 import htpy as h
 from htpy import Element, Node
 
-from howsure.report.pages.material import Embedded, Material, picture_within
-from howsure.report.pages.parts import words
+from howsure.report.html import words
+from howsure.report.run_data import Embedded, RunData, picture_within
 from howsure.runs.pictures import kept_count, name_of
 
 
-def source_of(result: dict[str, Any], material: Material) -> str | None:
+def source_of(result: Any, run: RunData) -> str | None:
     """What to write into `src` or `href` for a sample's image, None where no copy was kept."""
-    digest = result.get("image_sha256")
+    digest = result.image_sha256
     name = name_of(digest) if isinstance(digest, str) else None
-    return None if name is None else material.links.picture(name)
+    return None if name is None else run.links.picture(name)
 
 
-def drawing_of(result: dict[str, Any], material: Material) -> Element | None:
+def drawing_of(result: Any, run: RunData) -> Element | None:
     """A sample's image for a drawing, as large as that; None where it cannot be shown.
 
     Many samples are about one screen: a report holds it once, and a second drawing of it leads to the first.
     """
-    links = material.links
-    whose = hashlib.sha256(str(material.folder.absolute()).encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    name = f"screen-{whose}-{result.get('image_sha256')}"
+    links = run.links
+    whose = hashlib.sha256(str(run.folder.absolute()).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    name = f"screen-{whose}-{result.image_sha256}"
     if isinstance(links, Embedded) and name in links.drawn:
         return h.use(href=f"#{name}")
-    source = source_of(result, material)
+    source = source_of(result, run)
     if source is None:
         return None
     whole = {"preserveAspectRatio": "none", "width": "100%", "height": "100%"}
@@ -40,29 +40,29 @@ def drawing_of(result: dict[str, Any], material: Material) -> Element | None:
     return h.image(whole, id=name, href=source)
 
 
-def picture_of(result: dict[str, Any], material: Material) -> Node:
+def picture_of(result: Any, run: RunData) -> Node:
     """The picture itself; nothing for a sample without one, and a sentence where its copy is missing."""
-    if "image_path" not in result:
+    if result.image_path is None and result.image_sha256 is None:
         return None
-    source = source_of(result, material)
+    source = source_of(result, run)
     if source is None:
-        return missing(result, material)
+        return missing(result, run)
     return h.img(src=source, alt="The image that the question is about", loading="lazy")
 
 
-def missing(result: dict[str, Any], material: Material) -> Node:
+def missing(result: Any, run: RunData) -> Node:
     """Why a picture is not seen: there is no copy, or no more room in the file."""
-    digest = result.get("image_sha256")
+    digest = result.image_sha256
     name = name_of(digest) if isinstance(digest, str) else None
-    if name is not None and picture_within(material.folder, name) is not None:
+    if name is not None and picture_within(run.folder, name) is not None:
         return h.p(class_="quiet")[f"There is no room for more pictures in this file; the run folder has it as {name}."]
-    return h.p(class_="quiet")[f"There is no copy of its picture here; it was at {words(result.get('image_path'))}."]
+    return h.p(class_="quiet")[f"There is no copy of its picture here; it was at {words(result.image_path)}."]
 
 
-def left_out(material: Material, column: str) -> str:
+def left_out(run: RunData, column: str) -> str:
     """How many of the run's pictures have no copy, in words; nothing where all have. `column` holds their digests."""
-    digests = [value for value in material.table.values(column) if isinstance(value, str)]
-    kept, there_are = kept_count(material.folder, digests)
+    digests = [value for value in run.table.values(column) if isinstance(value, str)]
+    kept, there_are = kept_count(run.folder, digests)
     if kept == there_are:
         return ""
     return (

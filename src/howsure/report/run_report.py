@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import htpy as h
 from htpy import Element, Node
@@ -13,10 +13,11 @@ from markupsafe import Markup
 
 from howsure._version import __version__
 from howsure.errors import InputError
-from howsure.report.pages.contract import Section, guarded
-from howsure.report.pages.material import Embedded, Material
-from howsure.report.pages.parts import facts, notice, picks, section, tiles, words
-from howsure.report.pages.shell import standalone
+from howsure.report.comparison import compared, laid_out
+from howsure.report.document import Section
+from howsure.report.html import facts, notes, notice, section, standalone, tiles, words
+from howsure.report.run_data import Embedded, StoredRun
+from howsure.report.views import guarded, sections_of
 from howsure.runs import find_runs
 from howsure.runs.files import write_atomic
 from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY, opened
@@ -30,7 +31,6 @@ SHELL_BYTES = 200_000
 """More than styles, script and all that stands around the runs."""
 SHORT_BYTES = 20_000
 """Kept free for each run that is still to come, which at least its figures need."""
-PICKS = 5
 GOES_ON = "The command that made it, with the same --out, goes on from there."
 MOST_RUNS = 20
 
@@ -74,25 +74,25 @@ def chosen_runs(paths: Sequence[RunFolder]) -> list[Path]:
 def report_of(folders: Sequence[RunFolder]) -> str:
     """One page for one run or more, one after the other."""
     share = PICTURE_BYTES // max(len(folders), 1)
-    materials = [Material(folder, Embedded(Path(folder), share)) for folder in folders]
-    title = " and ".join(title_of(one) for one in materials[:2]) + (" and more" if len(materials) > 2 else "")
+    stored = [StoredRun(folder, Embedded(Path(folder), share)) for folder in folders]
+    title = " and ".join(title_of(one) for one in stored[:2]) + (" and more" if len(stored) > 2 else "")
     room = MOST_BYTES - SHELL_BYTES
-    both = _made(compared(*materials)) if len(materials) == 2 else None
-    names = ("A: ", "B: ") if both else ("",) * len(materials)
-    anchors = [""] if len(materials) == 1 else [f"run-{place}-" for place in range(1, len(materials) + 1)]
-    runs: list[Markup] = []
-    for place, each in enumerate(zip(materials, names, anchors, strict=True)):
-        used = sum(_bytes(made) for made in (both or Markup(), *runs))
-        runs.append(fitted(*each, room - used - SHORT_BYTES * (len(materials) - place - 1)))
-    return standalone(title, [h.main[both, runs], footer()])
+    both = _made(pair(*stored)) if len(stored) == 2 else None
+    names = ("A: ", "B: ") if both else ("",) * len(stored)
+    anchors = [""] if len(stored) == 1 else [f"run-{place}-" for place in range(1, len(stored) + 1)]
+    articles: list[Markup] = []
+    for place, each in enumerate(zip(stored, names, anchors, strict=True)):
+        used = sum(_bytes(made) for made in (both or Markup(), *articles))
+        articles.append(fitted(*each, room - used - SHORT_BYTES * (len(stored) - place - 1)))
+    return standalone(title, [h.main[both, articles], footer()])
 
 
-def fitted(material: Material, name: str = "", anchors: str = "", room_bytes: int = MOST_BYTES - SHELL_BYTES) -> Markup:
+def fitted(run: StoredRun, name: str = "", anchors: str = "", room_bytes: int = MOST_BYTES - SHELL_BYTES) -> Markup:
     """All of a run; without pictures, or in short, where the file would grow too large."""
-    made = _made(whole(material, name, anchors))
+    made = _made(whole(run, name, anchors))
     if _bytes(made) > room_bytes and '="data:image' in made:  # src of an image, href within a drawing
-        made = _made(whole(material.linked(Embedded(material.folder, 0)), name, anchors))
-    return made if _bytes(made) <= room_bytes else _made(_in_short(material, name))
+        made = _made(whole(run.linked(Embedded(run.folder, 0)), name, anchors))
+    return made if _bytes(made) <= room_bytes else _made(_in_short(run, name))
 
 
 def _made(element: Element) -> Markup:
@@ -104,22 +104,22 @@ def _bytes(made: Markup) -> int:
     return len(made.encode("utf-8", "replace"))
 
 
-def _in_short(material: Material, name: str) -> Element:
+def _in_short(run: StoredRun, name: str) -> Element:
     """The figures of a run alone."""
     why = (
         f"Samples and plots of this run are left out, since the file would be larger than {MOST_BYTES // 10**6} MB: "
         "the report in its own folder has them, and so has `howsure view`."
     )
-    return h.article(class_="run")[header(material, name), overview(material), notice(why)]
+    return h.article(class_="run")[header(run, name), overview(run), notice(why)]
 
 
-def compared(a: Material, b: Material) -> Element:
+def pair(a: StoredRun, b: StoredRun) -> Element:
     """What changed from one run to the other."""
-    from howsure.report.pages.compare import comparison
-
+    document = laid_out(compared(a, b), a, b)
     return h.article(class_="run")[
         h.header[h.h1[f"{title_of(a)} against {words(b.run.manifest.identity.model.get('name'), 80)}"]],
-        [section(one) for one in comparison(a, b)],
+        rendered(document.sections),
+        notes(document.notes),
     ]
 
 
@@ -128,81 +128,61 @@ def write_pair_report(folder: Path, a: RunFolder, b: RunFolder) -> Path:
     return write_report_of([a, b], folder / NAME)
 
 
-def whole(material: Material, name: str = "", anchors: str = "") -> Element:
-    """Everything that a report says of a run; `name` stands before its title, `anchors` before those of its parts."""
-    found = [one._replace(anchor=f"{anchors}{one.anchor}") if one.anchor else one for one in parts(material)]
-    return h.article(class_="run")[header(material, name), overview(material), [section(one) for one in found]]
+def whole(run: StoredRun, name: str = "", anchors: str = "") -> Element:
+    """Everything that a report says of a run; `name` stands before its title, `anchors` before those of sections."""
+    return h.article(class_="run")[
+        header(run, name), overview(run), rendered(sections_of(run.study, run.summary, run), anchors)
+    ]
 
 
-def title_of(material: Material) -> str:
-    identity = material.run.manifest.identity
+def rendered(sections: Sequence[Section], anchors: str = "") -> list[Node]:
+    """Sections one after the other, each on its own feet: one that cannot be shown says so."""
+
+    def made(one: Section) -> Node:
+        named = replace(one, anchor=f"{anchors}{one.anchor}" if one.anchor else "")
+        written = section(named)
+        return None if written is None else _made(written)
+
+    def missing(one: Section, why: str) -> Node:
+        return notice(f"{one.title} cannot be shown, since the files do not hold what is needed: {why}")
+
+    return [guarded(lambda one=one: made(one), lambda why, one=one: missing(one, why)) for one in sections]  # type: ignore[misc]
+
+
+def title_of(run: StoredRun) -> str:
+    identity = run.run.manifest.identity
     return f"{identity.study}: {words(identity.model.get('name'), 80)}"
 
 
-def header(material: Material, name: str = "") -> Element:
-    manifest = material.run.manifest
+def header(run: StoredRun, name: str = "") -> Element:
+    manifest = run.run.manifest
     return h.header[
-        h.h1[f"{name}{title_of(material)}"],
+        h.h1[f"{name}{title_of(run)}"],
         facts(
             {
                 "data": words(manifest.source, 300),
-                "run": words(material.folder.absolute().name, 300),
-                "status": material.status
-                if material.status == "finished"
-                else f"{material.status}: not all is here yet",
+                "run": words(run.folder.absolute().name, 300),
+                "status": run.status if run.status == "finished" else f"{run.status}: not all is here yet",
                 "started": f"{words(manifest.started[:19].replace('T', ' '))} UTC",
                 "error": manifest.error,
-            }
+            }.items()
         ),
     ]
 
 
-def overview(material: Material) -> Node:
+def overview(run: StoredRun) -> Node:
     """Headline figures and what a reader of them must know."""
-    summary = material.summary
-    if material.summary_problem:
-        return notice(material.summary_problem)
+    summary = run.summary
+    problem = None if run.summary_problem is None else notice(run.summary_problem)
     if summary is None:
-        return notice(_not_finished(material))
-    return guarded(lambda: _figures(summary), lambda why: notice(f"summary.json does not hold what it should: {why}"))
+        return problem or notice(_not_finished(run))
+    return [problem, tiles(summary.headline, summary.coverage), notes(summary.notes)]
 
 
-def _not_finished(material: Material) -> str:
-    here, wanted = len(material.table), material.run.manifest.items
+def _not_finished(run: StoredRun) -> str:
+    here, wanted = len(run.table), run.run.manifest.items
     found = f"This run is not finished: {here:,} of {wanted:,} samples are here, and there are no figures yet."
-    return found if material.status == "running" else f"{found} {GOES_ON}"
-
-
-def _figures(summary: dict[str, Any]) -> Node:
-    notes = summary["notes"]
-    return [
-        tiles(summary),
-        h.ul(class_="notes")[[h.li[words(note, 2_000)] for note in notes]] if notes else None,
-    ]
-
-
-def parts(material: Material) -> list[Section]:
-    """The samples worth a look, then the plots; what cannot be made says so in its place."""
-    return [_worth_a_look(material), *_plots(material)]
-
-
-def _worth_a_look(material: Material) -> Section:
-    title = "Worth a look"
-
-    def make() -> Section:
-        found = material.pages.picks(material, PICKS)
-        if found is None:
-            return Section(title, "", h.p(class_="quiet")["This study has no right and wrong."])
-        return Section(title, found.lead, picks(found, material.links), "look")
-
-    return guarded(make, lambda why: Section(title, "", notice(f"the samples do not hold what is needed: {why}")))
-
-
-def _plots(material: Material) -> list[Section]:
-    return guarded(
-        lambda: material.pages.sections(material),
-        lambda why: [Section("Plots", "", notice(f"the files of this run do not hold what is needed: {why}"))],
-    )
+    return found if run.status == "running" else f"{found} {GOES_ON}"
 
 
 def footer() -> Element:

@@ -1,0 +1,300 @@
+"""Documents in a terminal: results on standard output, remarks on standard error.
+
+Whatever comes from outside is made safe on its way to the screen (`SafeConsole`), by whoever put it into a table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from howsure.errors import CANNOT, HowsureError
+from howsure.report.document import (
+    Block,
+    Cards,
+    Cell,
+    Document,
+    Facts,
+    Head,
+    Html,
+    Lines,
+    Marked,
+    Notes,
+    Plot,
+    Prose,
+    Quoted,
+    Section,
+    Side,
+    Table,
+    Value,
+)
+from howsure.report.text import counted, figure, printable, shortened
+from howsure.runs import Run, Sample
+
+WIDE = 110
+"""From this many columns on, intervals have room for all of their digits."""
+SHOWN_FAILURES = 5
+SHOWN_NOTES = 20
+SHOWN_CARDS = 3
+ID_CHARACTERS, CELL_CHARACTERS = 200, 400
+LINE_CHARACTERS = 1_000
+"""Of one sentence that may hold names from outside."""
+SHOWN_FIGURES = 3
+"""Of a run in a list; all of them are in its summary."""
+PLAIN_WIDTH = 200
+"""Outside a terminal nothing has to fit a screen, and a broken line is harder to read and to grep."""
+
+
+class SafeConsole(Console):
+    """A console that only Rich itself steers: no text is taken for markup, and none reaches the terminal as a control
+    character, whoever put it into a table."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False)
+        if not self.is_terminal:
+            self.width = PLAIN_WIDTH
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(printable(text), **how)  # here already, since this is what tables measure
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            text = printable(segment.text)
+            yield segment if segment.control or text == segment.text else Segment(text, segment.style)
+
+
+def output() -> Console:
+    return SafeConsole()
+
+
+def remarks() -> Console:
+    return SafeConsole(stderr=True)
+
+
+# -- documents --------------------------------------------------------------------------------------------------------
+
+
+def print_document(console: Console, document: Document, *, cards: int = SHOWN_CARDS) -> None:
+    """Headline figures first, then every section that has something for a terminal, then the notes; of samples worth a
+    look, or that flipped, so many of each kind."""
+    parts = [_section(section, console.width >= WIDE, cards) for section in document.sections]
+    headed: list[list[RenderableType]] = [[_figures(document)], *parts] if document.figures or document.coverage else parts
+    for place, part in enumerate(part for part in headed if part):
+        if place:
+            console.print()
+        for one in part:
+            console.print(one, soft_wrap=isinstance(one, Text))
+    if document.notes:
+        console.print()
+        print_notes(console, document.notes)
+
+
+def _figures(document: Document) -> RenderableType:
+    table = _table([document.title, ""])
+    for one in document.figures:
+        level = f"  {one.level:.0%} interval" if one.level else ""
+        table.add_row(_whole(one.name), f"{Value.at(one)}{level}")
+    if document.coverage is not None:
+        table.add_row("coverage", _whole(document.coverage.text))
+    return table
+
+
+def _section(section: Section, wide: bool, cards: int) -> list[RenderableType]:
+    """Its heading and its blocks, tables apart from each other; nothing where a terminal shows none of them."""
+    shown = [one for block in section.blocks for one in _rendered(block, wide, cards)]
+    if section.on == "page" or not shown:
+        return []
+    parts: list[RenderableType] = [Text(printable(section.title, one_line=True), style="bold")] if section.title else []
+    for place, one in enumerate(shown):
+        if place and isinstance(one, RichTable):
+            parts.append(Text())
+        parts.append(one)
+    return parts
+
+
+def _rendered(block: Block, wide: bool, cards: int) -> list[RenderableType]:
+    if block.on == "page":
+        return []
+    match block:
+        case Facts():
+            return [_facts(block, wide)] if block.rows else []
+        case Table():
+            return _limited(block, wide)
+        case Plot():
+            return _limited(Table([Head(block.title), *block.headers[1:]], block.rows), wide)
+        case Prose():
+            return [Text(shortened(block.text, LINE_CHARACTERS), style=_STYLES[block.kind])]
+        case Notes():
+            return [Text(f"note: {shortened(line, LINE_CHARACTERS)}") for line in block.lines]
+        case Quoted():
+            return [Text(printable(block.text[:LINE_CHARACTERS]))]
+        case Lines():
+            return [Text(printable(line)) for line in block.lines]
+        case Cards():
+            return [one for side in block.sides for one in _side(side, wide, cards)] if cards else []
+        case Html():
+            return []
+
+
+_STYLES = {"plain": "", "quiet": "dim", "warning": "yellow", "good": "green", "bad": "red", "doubt": "yellow"}
+
+
+def _facts(block: Facts, wide: bool) -> RichTable:
+    table = RichTable(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, value in block.rows:
+        if value is not None:
+            table.add_row(_whole(name), _cell(value, wide))
+    return table
+
+
+def _limited(block: Table, wide: bool) -> list[RenderableType]:
+    """A table as far as a terminal shows it; how many rows there are more, and where."""
+    if not block.rows:
+        return []
+    table = _table(block.headers, wide)
+    for row in block.rows[: block.most]:
+        table.add_row(*(_cell(cell, wide) for cell in row))
+    left_out = len(block.rows) - block.most
+    more = f"and {counted(left_out, 'more row')}{f' {block.more}' if block.more else ''}"
+    return [table, Text(more, style="dim")] if left_out > 0 else [table]
+
+
+def _side(side: Side, wide: bool, most: int) -> list[RenderableType]:
+    """Cards as rows: what came of a sample, and what its study says of it."""
+    if not side.cards:
+        return []
+    named = [Head("sample"), *side.headers] if side.headers else [Head("sample"), Head("")]
+    rows = [(card.title, *(card.cells or [card.verdict])) for card in side.cards]
+    table = _table([Head(side.title), *named[1:]], wide)
+    for row in rows[:most]:
+        table.add_row(*(_cell(cell, wide) for cell in row))
+    left_out = len(rows) - most
+    more = f"and {left_out:,} more: {side.more}" if side.more else ""
+    return [table, Text(more, style="dim")] if left_out > 0 and more else [table]
+
+
+def _table(headers: Sequence[str | Head], wide: bool = True) -> RichTable:
+    """Columns are kept whole where some other one gives way."""
+    heads = [head if isinstance(head, Head) else Head(head) for head in headers]
+    gives_way = any(head.cut for head in heads)
+    table = plain_table(*(head.name if wide or not head.short else head.short for head in heads))
+    for column, head in zip(table.columns, heads, strict=True):
+        column.no_wrap = head.cut or gives_way
+        column.overflow = "ellipsis" if head.cut else "fold"
+        column.justify = "right" if head.numeric else "left"
+    return table
+
+
+def _cell(value: Cell, wide: bool) -> Text:
+    if isinstance(value, Value):
+        return _whole(value.text(narrow=not wide))
+    if isinstance(value, Marked):
+        return Text(printable(value.text, one_line=True), style=_STYLES.get(value.kind, ""))
+    if value is None:
+        return Text("—")
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    if isinstance(value, float):
+        return Text(f"{value:.4g}")
+    return Text(f"{value:,}") if isinstance(value, int) else Text(shortened(str(value), CELL_CHARACTERS))
+
+
+def print_end(console: Console, samples: Sequence[Sample], run: Run | None) -> None:
+    """Which samples failed, and where all of it lies."""
+    for line in _failures(samples):
+        console.print(Text(line), style="yellow")
+    for line in where_it_lies(run) if run is not None else []:
+        console.print(Text(line))
+
+
+def _failures(samples: Sequence[Sample]) -> list[str]:
+    failed = [sample for sample in samples if sample.failed]
+    lines = [
+        f"failed {shortened(sample.id, ID_CHARACTERS)}: {printable(sample.detail or '', one_line=True)}"
+        for sample in failed[:SHOWN_FAILURES]
+    ]
+    reasons = Counter(sample.reason for sample in failed[SHOWN_FAILURES:])
+    rest = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    return [*lines, f"and {len(failed) - SHOWN_FAILURES} more failed: {rest}"] if rest else lines
+
+
+def where_it_lies(run: Run) -> list[str]:
+    """The page for people, where there is one, and the run folder."""
+    page = run.path / "report.html"
+    lines = [*([f"report: {page}"] if page.is_file() else []), f"run folder: {run.path}"]
+    return [printable(line, one_line=True) for line in lines]
+
+
+# -- lists ------------------------------------------------------------------------------------------------------------
+
+
+def plain_table(*headers: str) -> RichTable:
+    return RichTable(*headers, box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+
+
+def print_runs(console: Console, runs: Iterable[tuple[Path, Run | str]]) -> None:
+    table = plain_table("run", "study", "model", "status", "items", "headline", "started (UTC)")
+    table.columns[0].overflow = "fold"
+    for path, run in runs:
+        if isinstance(run, str):
+            table.add_row(_whole(path), "—", "—", "damaged", "—", _whole(run), "—")
+            continue
+        manifest = run.manifest
+        table.add_row(
+            _whole(path),
+            _short(manifest.identity.study),
+            _short(manifest.identity.model.get("name")),
+            run.status,
+            str(manifest.items),
+            Text(_headline(run) or "—"),
+            _whole(manifest.started[:16].replace("T", " ")),
+        )
+    console.print(table)
+
+
+def _headline(run: Run) -> str:
+    """The first figures, one a line; a sentence where summary.json, which may come from anywhere, holds none."""
+    try:
+        figures = (run.summary or {}).get("headline", [])[:SHOWN_FIGURES]
+        return "\n".join(shortened(figure(entry), CELL_CHARACTERS) for entry in figures)
+    except HowsureError as error:
+        return printable(str(error), one_line=True)
+    except CANNOT as error:
+        return f"summary.json does not hold what it should: {type(error).__name__}"
+
+
+def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], folder: Path) -> None:
+    table = plain_table("study", "samples", "coverage", "headline", "seconds")
+    for summary, seconds in rows:
+        headline = "\n".join(figure(entry) for entry in summary["headline"])
+        coverage = summary["coverage"]
+        table.add_row(summary["study"], str(coverage["items"]), coverage["text"], Text(headline), f"{seconds:.1f}")
+    console.print(table)
+    console.print(_whole(f"run folders: {folder}"))
+    console.print(_whole(f"to look at them in your browser: howsure view {folder}"))
+
+
+def print_notes(console: Console, notes: Sequence[str]) -> None:
+    for note in notes[:SHOWN_NOTES]:
+        console.print(Text(f"note: {shortened(note, LINE_CHARACTERS)}"), soft_wrap=True)
+    if len(notes) > SHOWN_NOTES:
+        console.print(Text(f"... and {counted(len(notes) - SHOWN_NOTES, 'more note')}; --json lists them"))
+
+
+def _short(text: object) -> Text:
+    """A cell of a list, from strangers."""
+    return Text(shortened(str(text), CELL_CHARACTERS))
+
+
+def _whole(text: object) -> Text:
+    """A cell from outside: safe, on one line, and never cut."""
+    return Text(printable(str(text), one_line=True))
