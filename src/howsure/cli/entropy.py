@@ -59,8 +59,8 @@ def entropy(options: EntropyOptions, view: EntropyView) -> int:
 
     Example: howsure entropy book.txt --symbols characters --blocks 6
     """
-    from howsure.report.entropy import print_entropy
-    from howsure.report.terminal import output
+    from howsure.report.entropy import document
+    from howsure.report.terminal import output, print_document
 
     given = options.values or ["-"]
     if not options.values and sys.stdin.isatty():
@@ -77,7 +77,7 @@ def entropy(options: EntropyOptions, view: EntropyView) -> int:
     if view.as_json:
         common.print_json(computed.to_dict())
     else:
-        print_entropy(output(), computed, view.quiet)
+        print_document(output(), document(computed, view.quiet))
     if view.plot is not None and not view.quiet:
         common.say(f"the plot is in {view.plot}")
     return common.DONE

@@ -33,17 +33,17 @@ def train(options: TrainOptions, view: View) -> int:
 
     Example: howsure ngram train book.txt --order 3 --out book.arpa
     """
-    from howsure.report.perplexity import print_trained
-    from howsure.report.terminal import output
+    from howsure.report.perplexity import trained
+    from howsure.report.terminal import output, print_document
     from howsure.studies.ngram import texts_of, train_ngram
 
     if view.dry_run:
         texts = texts_of(options)
         plan = {"items": len(texts.documents), "bytes": texts.byte_count, "model_calls": 0}
         return common.print_plan(plan, view.as_json)
-    trained = train_ngram(**vars(options))
+    model = train_ngram(**vars(options))
     if view.as_json:
-        common.print_json(trained)
+        common.print_json(model)
     elif not view.quiet:
-        print_trained(output(), trained)
+        print_document(output(), trained(model))
     return common.DONE

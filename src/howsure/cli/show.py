@@ -119,13 +119,13 @@ def _decode(content: bytes, source: str) -> str:
 
 
 def _print(reading: Reading, view: View) -> int:
-    from howsure.report.surprise import coloured, print_reading
-    from howsure.report.terminal import output
+    from howsure.report import tokens
+    from howsure.report.terminal import output, print_document
 
     if view.as_json:
         common.print_json(reading.to_dict())
     elif view.quiet:
-        output().print(coloured(reading), soft_wrap=True)
+        output().print(tokens.coloured(tokens.readable_shades_of(reading.evidence)), soft_wrap=True)
     else:
-        print_reading(output(), reading)
+        print_document(output(), tokens.reading(reading))
     return common.DONE

@@ -26,8 +26,8 @@ def theorem(options: TheoremOptions, view: TheoremView) -> int:
 
     Example: howsure theorem --plot theorem.svg
     """
-    from howsure.report.entropy import print_theorem
-    from howsure.report.terminal import output
+    from howsure.report.entropy import theorem as document
+    from howsure.report.terminal import output, print_document
     from howsure.studies import theorem as study
 
     if view.plot is not None:
@@ -43,7 +43,7 @@ def theorem(options: TheoremOptions, view: TheoremView) -> int:
     if view.as_json:
         common.print_json(computed.to_dict())
     else:
-        print_theorem(output(), computed, view.quiet)
+        print_document(output(), document(computed, view.quiet))
     if view.plot is not None and not view.quiet:
         common.say(f"the plot is in {view.plot}")
     return common.DONE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from htpy import Element, Node
 
@@ -38,6 +38,8 @@ class Value:
     count: int | None = None
     of: int | None = None
     """Of a share: `19 of 60, 31.7 %`."""
+    decimals: int | None = None
+    """Where its unit does not say how many."""
 
     @classmethod
     def at(cls, entry: Mapping[str, Any] | Fields, name: str = "value", unit: str = "", **more: Any) -> Value:
@@ -64,7 +66,7 @@ class Value:
         return shown if self.of is None else f"{self.count:,} of {self.of:,}, {shown}"
 
     def _entry(self) -> dict[str, Any]:
-        names = ("value", "unit", "low", "high", "approximate", "note")
+        names = ("value", "unit", "low", "high", "approximate", "note", "decimals")
         return {name: getattr(self, name) for name in names}
 
     def _narrow(self) -> str:
@@ -181,6 +183,29 @@ class Lines:
     on: On = "terminal"
 
 
+class Shade(NamedTuple):
+    """A token: its text, its surprisal (None where that is not known, infinite at probability 0), and what else was
+    likely in its place, with probabilities."""
+
+    text: str
+    bits: float | None
+    alternatives: Sequence[tuple[str, float]] = ()
+
+    @property
+    def probability(self) -> float | None:
+        return None if self.bits is None else 2.0 ** -max(self.bits, 0.0)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A text with every token shaded by its surprisal."""
+
+    shades: Sequence[Shade]
+    label: str
+    """What text this is."""
+    on: On = "everywhere"
+
+
 @dataclass(frozen=True)
 class Html:
     """What only a page can show: a screen, tokens in their shades, a conversation."""
@@ -227,7 +252,7 @@ class Cards:
     on: On = "everywhere"
 
 
-Block: TypeAlias = Facts | Table | Plot | Prose | Notes | Quoted | Lines | Html | Cards
+Block: TypeAlias = Facts | Table | Plot | Prose | Notes | Quoted | Lines | Tokens | Html | Cards
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,11 @@
-"""Entropies in the terminal: of numbers, of counts, of a text and its blocks, and the theorem as a table."""
+"""Entropies of numbers, of counts, of a text and its blocks; and the Shannon–McMillan–Breiman theorem."""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from howsure.measures import nats_to_bits
 from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT
-from howsure.report.terminal import cut_to_fit, keep_whole, plain_table
+from howsure.report.charts import Axis, Chart
+from howsure.report.document import Block, Cell, Document, Facts, Head, Marked, Notes, Plot, Prose, Section, Table
 from howsure.studies.entropy import (
     Against,
     CountsEntropy,
@@ -31,83 +28,73 @@ _ESTIMATORS = (
 # -- numbers and counts -----------------------------------------------------------------------------------------------
 
 
-def print_entropy(
-    console: Console, found: DistributionEntropy | CountsEntropy | TextEntropy, quiet: bool = False
-) -> None:
-    """What was found, whatever it was found from; `quiet` leaves the explanations out."""
+def document(found: DistributionEntropy | CountsEntropy | TextEntropy, quiet: bool = False) -> Document:
+    """What was measured, whatever it was measured on; `quiet` leaves the explanations out."""
     if isinstance(found, DistributionEntropy):
-        _print_distribution(console, found)
+        facts = Facts([("entropy H(p)", _bits(found.entropy_bits)), ("perplexity", _number(found.perplexity))])
+        blocks: list[Block] = [facts, *_against(found.against)]
     elif isinstance(found, CountsEntropy):
-        _print_counts(console, found, quiet)
+        counted = Facts([("counted", f"{found.total_count:,}, of {found.distinct_count:,} kinds")])
+        blocks = [counted, _estimates(found.estimates, quiet), *_against(found.against)]
+        if found.against is not None and not quiet and not found.against.ruled_out:
+            blocks.append(_too_high(found.estimates))
     else:
-        _print_text(console, found, quiet)
+        blocks = _text(found, quiet)
+    return Document("entropy", sections=[Section("", blocks)])
 
 
-def _print_distribution(console: Console, found: DistributionEntropy) -> None:
-    table = _figures()
-    table.add_row("entropy H(p)", _bits(found.entropy_bits))
-    table.add_row("perplexity", _number(found.perplexity))
-    console.print(table)
-    _print_against(console, found.against)
+def _too_high(estimates: Estimates) -> Notes:
+    surplus = _bits(estimates.miller_madow_bits - estimates.plugin_bits)
+    return Notes(
+        [
+            "p are the shares of these very counts, which makes KL(p ‖ m) too high: by about "
+            f"{surplus} on average (Miller–Madow)"
+        ]
+    )
 
 
-def _print_counts(console: Console, found: CountsEntropy, quiet: bool) -> None:
-    table = _figures()
-    table.add_row("counted", f"{found.total_count:,}, of {found.distinct_count:,} kinds")
-    console.print(table)
-    console.print()
-    console.print(_estimates(found.estimates, quiet))
-    _print_against(console, found.against)
-    if found.against is not None and not quiet and not found.against.ruled_out:
-        too_high = found.estimates.miller_madow_bits - found.estimates.plugin_bits
-        console.print(
-            Text(
-                "note: p are the shares of these very counts, which makes KL(p ‖ m) too high: by about "
-                f"{_bits(too_high)} on average (Miller–Madow)"
-            )
-        )
-
-
-def _print_against(console: Console, against: Against | None) -> None:
+def _against(against: Against | None) -> list[Block]:
     if against is None:
-        return
-    table = _figures()
-    table.add_row("cross-entropy H(p, m)", _bits(against.cross_entropy_bits))
-    table.add_row("perplexity under m", _number(against.perplexity))
-    table.add_row("KL(p ‖ m)", _bits(against.kl_bits))
-    table.add_row("|H(p, m) − H(p)|", _bits(against.distance_bits))
-    console.print()
-    console.print(table)
-    if against.ruled_out:
-        places = ", ".join(str(place) for place in against.ruled_out)
-        console.print(Text(f"note: m gives probability 0 to what does happen, at position {places}"))
+        return []
+    facts = Facts(
+        [
+            ("cross-entropy H(p, m)", _bits(against.cross_entropy_bits)),
+            ("perplexity under m", _number(against.perplexity)),
+            ("KL(p ‖ m)", _bits(against.kl_bits)),
+            ("|H(p, m) − H(p)|", _bits(against.distance_bits)),
+        ]
+    )
+    if not against.ruled_out:
+        return [facts]
+    places = ", ".join(str(place) for place in against.ruled_out)
+    return [facts, Notes([f"m gives probability 0 to what does happen, at position {places}"])]
 
 
 def _estimates(estimates: Estimates, quiet: bool) -> Table:
-    table = plain_table("entropy of one, by", "", "perplexity", "")
+    rows = []
     for name, field, remark in _ESTIMATORS:
         bits = getattr(estimates, field)
-        table.add_row(name, _bits(bits), _number(perplexity_of(bits)), "" if quiet else remark)
-    return table
+        rows.append((name, _bits(bits), _number(perplexity_of(bits)), "" if quiet else remark))
+    return Table(["entropy of one, by", "", "perplexity", ""], rows)
 
 
-# -- texts ----------------------------------------------------------------------------------------------------------
+# -- texts ------------------------------------------------------------------------------------------------------------
 
 
-def _print_text(console: Console, found: TextEntropy, quiet: bool) -> None:
-    table = _figures()
-    table.add_row("text", cut_to_fit(", ".join(found.sources)))
-    table.add_row(found.symbols, f"{found.symbol_count:,}, {found.distinct_count:,} of them distinct")
-    table.add_row("entropy rate", _rate(found))
-    table.add_row("ceiling", f"{_ceiling_bits(found):.3f} bits, log₂ of their number: no plug-in estimate can pass it")
-    console.print(table)
-    console.print()
-    console.print(_estimates(found.estimates, quiet))
-    console.print()
-    console.print(_blocks(found))
+def _text(found: TextEntropy, quiet: bool) -> list[Block]:
+    ceiling = nats_to_bits(found.blocks[0].ceiling_nats)
+    facts = Facts(
+        [
+            ("text", ", ".join(found.sources)),
+            (found.symbols, f"{found.symbol_count:,}, {found.distinct_count:,} of them distinct"),
+            ("entropy rate", _rate(found)),
+            ("ceiling", f"{ceiling:.3f} bits, log₂ of their number: no plug-in estimate can pass it"),
+        ]
+    )
+    blocks: list[Block] = [facts, _estimates(found.estimates, quiet), block_plot(found), _blocks(found)]
     if not quiet and not all(row.supported for row in found.blocks):
-        console.print(Text(f"? fewer than {OCCURRENCES_FOR_SUPPORT:g} of each distinct block: too few to go by"))
-    _print_model(console, found.against, found.symbols.removesuffix("s"))
+        blocks.append(Prose(f"? fewer than {OCCURRENCES_FOR_SUPPORT:g} of each distinct block: too few to go by"))
+    return [*blocks, *_model(found.against, found.symbols.removesuffix("s"))]
 
 
 def _rate(found: TextEntropy) -> str:
@@ -118,81 +105,112 @@ def _rate(found: TextEntropy) -> str:
     return f"about {bits:.3f} bits per {unit}, perplexity {perplexity_of(bits):.2f}, by n = {row.n}"
 
 
-def _ceiling_bits(found: TextEntropy) -> float:
-    return nats_to_bits(found.blocks[0].ceiling_nats)
-
-
 def _blocks(found: TextEntropy) -> Table:
-    table = plain_table("n", "blocks", "distinct", "each", "plug-in", "Mil.–M.", "Grassberger", "Hₙ/n", "hₙ")
-    for column in table.columns:
-        column.justify = "right"
-    keep_whole(table, *range(len(table.columns)))
+    names = ("n", "blocks", "distinct", "each", "plug-in", "Mil.–M.", "Grassberger", "Hₙ/n", "hₙ")
+    rows: list[list[Cell]] = []
     for row in map(block_in_bits, found.blocks):
         each = f"{row['occurrences']:.1f}" if row["occurrences"] < 1000 else f"{row['occurrences']:,.0f}"
-        mark = "" if row["supported"] else "?"
-        shown = [f"{row['n']}", f"{row['blocks']:,}", f"{row['distinct']:,}", f"{each}{mark}"]
-        names = ("plugin", "miller_madow", "grassberger", "per_symbol", "conditional")
-        shown += [f"{row[f'{name}_bits']:.3f}" for name in names]
-        table.add_row(*shown, style=None if row["supported"] else "dim")
-    return table
+        cells = [f"{row['n']}", f"{row['blocks']:,}", f"{row['distinct']:,}", each if row["supported"] else f"{each}?"]
+        fields = ("plugin", "miller_madow", "grassberger", "per_symbol", "conditional")
+        cells += [f"{row[f'{name}_bits']:.3f}" for name in fields]
+        rows.append([cell if row["supported"] else Marked(cell, "quiet") for cell in cells])
+    return Table([Head(name, numeric=True) for name in names], rows)
 
 
-def _print_model(console: Console, against: TextCrossEntropy | None, unit: str) -> None:
+def _model(against: TextCrossEntropy | None, unit: str) -> list[Block]:
     if against is None:
-        return
-    table = _figures()
-    table.add_row("model", cut_to_fit(against.model))
-    table.add_row("cross-entropy H(p, m)", f"{_bits(against.cross_entropy_bits)} per {unit}")
-    table.add_row("perplexity under m", _number(against.perplexity))
-    table.add_row("|H(p, m) − H(p)|", _distance(against.above_entropy_bits, f"the entropy of one {unit}"))
-    table.add_row("", _distance(against.above_entropy_rate_bits, "the estimate of the entropy rate"))
-    if against.counted is not None:
-        table.add_row("counted", against.counted)
-    console.print()
-    console.print(table)
-    if against.above_entropy_rate_bits is not None and against.above_entropy_rate_bits < 0:
-        console.print(
-            Text(
-                "note: the model needs fewer bits than the blocks of this text suggest: it sees more of what comes "
-                "before. On a long text that is new to it, no model goes below the true entropy rate; one that was "
-                "trained on this text, or does not know some of its words, may."
-            )
-        )
+        return []
+    above = against.above_entropy_rate_bits
+    facts = Facts(
+        [
+            ("model", against.model),
+            ("cross-entropy H(p, m)", f"{_bits(against.cross_entropy_bits)} per {unit}"),
+            ("perplexity under m", _number(against.perplexity)),
+            ("|H(p, m) − H(p)|", _distance(against.above_entropy_bits, f"the entropy of one {unit}")),
+            ("", _distance(above, "the estimate of the entropy rate")),
+            ("counted", against.counted),
+        ]
+    )
+    if above is None or above >= 0:
+        return [facts]
+    return [
+        facts,
+        Notes(
+            [
+                "the model needs fewer bits than the blocks of this text suggest: it sees more of what comes before. "
+                "On a long text that is new to it, no model goes below the true entropy rate; one that was trained on "
+                "this text, or does not know some of its words, may."
+            ]
+        ),
+    ]
 
 
-# -- the theorem ----------------------------------------------------------------------------------------------------
+def block_plot(found: TextEntropy) -> Plot:
+    """H_n / n and h_n against n."""
+    rows = [
+        (row.n, nats_to_bits(row.per_symbol_nats), nats_to_bits(row.conditional_nats), row.supported)
+        for row in found.blocks
+    ]
+    counts = [float(row[0]) for row in rows]
+    ticks = [(count, f"{count:g}") for count in counts]
+    title = "How much is left to know after what came before?"
+    chart = Chart(title, Axis(f"{found.symbols} in a block", ticks=ticks), Axis("bits per symbol", 0))
+    chart.line(counts, [row[1] for row in rows], "a block's entropy per symbol", 0)
+    chart.line(counts, [row[2] for row in rows], "a symbol's entropy given those before", 1)
+    enough = [row[0] for row in rows if row[3]]
+    support = f"up to {enough[-1]}" if enough else "at no length"
+    caption = f"Blocks are seen often enough to be trusted {support}; beyond, the estimates fall too low."
+    return chart.figure(caption, ["n", "block entropy per symbol", "given those before", "seen often enough"], rows)
 
 
-def print_theorem(console: Console, found: Theorem, quiet: bool = False) -> None:
+# -- the theorem ------------------------------------------------------------------------------------------------------
+
+
+def theorem(found: Theorem, quiet: bool = False) -> Document:
     low, high = (f"{share:.0%}" for share in BAND)
-    table = plain_table("n", f"true model, {low} to {high}", *(curve.name for curve in found.curves))
-    for column in table.columns:
-        column.justify = "right"
     true = found.curves[0]
+    names = ("n", f"true model, {low} to {high}", *(curve.name for curve in found.curves))
+    rows: list[list[Cell]] = []
     for place, n in enumerate(found.lengths):
         band = f"{true.low_bits[place]:.3f}–{true.high_bits[place]:.3f}"
-        table.add_row(f"{n:,}", band, *(_bits_and_perplexity(curve.path_bits[place]) for curve in found.curves))
-    table.add_row("limit", "", *(_bits_and_perplexity(curve.limit_bits) for curve in found.curves), style="bold")
-    console.print(table)
-    if not quiet:
-        console.print()
-        console.print(Text("−(1/n) log₂ m(w₁ … wₙ), bits per word of the first n words, and the perplexity."))
-        console.print(Text(f"{low} to {high}: on {found.paths} texts; all other columns are one of them."))
-        console.print(Text("The limits are in closed form; the true model's is the source's entropy rate."))
+        rows.append([f"{n:,}", band, *(_with_perplexity(curve.path_bits[place]) for curve in found.curves)])
+    limits = [Marked(_with_perplexity(curve.limit_bits), "strong") for curve in found.curves]
+    rows.append([Marked("limit", "strong"), "", *limits])
+    explained = [
+        "−(1/n) log₂ m(w₁ … wₙ), bits per word of the first n words, and the perplexity.",
+        f"{low} to {high}: on {found.paths} texts; all other columns are one of them.",
+        "The limits are in closed form; the true model's is the source's entropy rate.",
+    ]
+    table = Table([Head(name, numeric=True) for name in names], rows, most=len(rows))
+    told = [] if quiet else [Prose(line) for line in explained]
+    return Document("theorem", sections=[Section("", [_paths(found), table, *told])])
 
 
-def _bits_and_perplexity(bits: float) -> str:
+def _paths(found: Theorem) -> Plot:
+    """Bits per word against the length of the text: one path, the band of many, and where each must end."""
+    ticks = [(float(n), f"{n:,}") for n in found.lengths[::4]]
+    x = Axis("words of the text", log=True, ticks=ticks)
+    chart = Chart("The bits of one long text settle", x, Axis("bits per word"))
+    xs = [float(n) for n in found.lengths]
+    for place, curve in enumerate(found.curves):
+        chart.band(xs, curve.low_bits, curve.high_bits, place)
+        chart.line(xs, curve.path_bits, f"{curve.name}: nears {curve.limit_bits:.3f} bits", place)
+    rows = [
+        (curve.name, n, bits) for curve in found.curves for n, bits in zip(found.lengths, curve.path_bits, strict=True)
+    ]
+    return chart.figure(
+        f"Lines are one text under each model, bands eight in ten of {found.paths:,} texts. The true model nears the "
+        f"entropy rate of the language, {found.entropy_rate_bits:.3f} bits; every other one stays above.",
+        ["model", "words", "bits per word"],
+        rows,
+    )
+
+
+def _with_perplexity(bits: float) -> str:
     return f"{bits:.3f} ({perplexity_of(bits):.2f})"
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
-
-
-def _figures() -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column()
-    return table
 
 
 def _number(value: float) -> str:

@@ -35,9 +35,11 @@ from howsure.report.document import (
     Section,
     Side,
     Table,
+    Tokens,
     Value,
 )
 from howsure.report.text import interval_of, printable, shortened, value_of
+from howsure.report.tokens import legend, shaded
 from howsure.studies.summary import Coverage, Figure
 
 MOST_CHARACTERS = 20_000
@@ -94,6 +96,8 @@ def block(one: Block) -> Node:
             return notes(one.lines)
         case Quoted():
             return long_text(one.text, fold=one.fold)
+        case Tokens():
+            return [legend(), shaded(one.shades, one.label)]
         case Html():
             return one.node
         case Cards():

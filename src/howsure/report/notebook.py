@@ -18,12 +18,13 @@ from htpy import Element, Node
 from howsure.errors import HowsureError
 from howsure.evidence import Distribution, TokenLogprobs
 from howsure.measures import entropy_nats, nats_to_bits
+from howsure.report import entropy
 from howsure.report.comparison import document_of
-from howsure.report.document import Plot
+from howsure.report.document import Document, Plot
 from howsure.report.html import blocks, facts, fragment, notes, notice, number, table, tiles, words
 from howsure.report.run_report import rendered
 from howsure.report.text import counted
-from howsure.report.tokens import Shade, legend, percent, shaded, shades_of
+from howsure.report.tokens import legend, percent, reading, shaded, shades_of
 from howsure.report.views import guarded, sections_of
 from howsure.runs import Run
 from howsure.runs.folder import open_samples, read_summary
@@ -170,35 +171,8 @@ def _comparison(found: Comparison) -> Node:
 # -- evidence ---------------------------------------------------------------------------------------------------------
 
 
-def _reading(found: Any) -> Node:
-    evidence = found.evidence
-    figures = {
-        "read by": words(found.model),
-        "mean surprisal": _known(found.mean_surprisal_bits, 3, "bits per token"),
-        "mean entropy": _if_known(found.mean_entropy_bits, "bits per token"),
-        "perplexity": _known(evidence.perplexity_per_token, 3, "per token"),
-        "bits per byte": _known(found.bits_per_byte, 3),
-        "tokens": len(evidence),
-    }
-    return [facts(figures.items()), legend(), shaded(_characters(found), "the text")]
-
-
-def _if_known(value: float | None, unit: str) -> str | None:
-    return None if value is None else number(value, 3, unit)
-
-
-def _characters(found: Any) -> list[Shade]:
-    """Tokens; those that together spell one character are one, which costs what they cost together."""
-    tokens = shades_of(found.evidence)
-    return [
-        tokens[place.start] if place.stop - place.start == 1 else Shade(text, _together(tokens[place]))
-        for text, place in found.characters()
-    ]
-
-
-def _together(shades: Sequence[Shade]) -> float | None:
-    known = [shade.bits for shade in shades if shade.bits is not None]
-    return sum(known) if len(known) == len(shades) else None
+def _document(document: Document) -> Node:
+    return rendered(document.sections)
 
 
 def _token_logprobs(found: TokenLogprobs) -> Node:
@@ -220,66 +194,11 @@ def _distribution(found: Distribution) -> Node:
     return [table(["outcome", "probability"], rows, numeric=(1,)), facts([("entropy", number(bits, 3, "bits"))])]
 
 
-# -- entropy and the theorem ------------------------------------------------------------------------------------------
-
-
-def _distribution_entropy(found: Any) -> Node:
-    figures = {"entropy": number(found.entropy_bits, 4, "bits"), **_perplexity_and(found, found.perplexity)}
-    return facts(figures.items())
-
-
-def _counts_entropy(found: Any) -> Node:
-    figures = {"counted": found.total_count, "different": found.distinct_count, **_estimates(found)}
-    return facts(figures.items())
-
-
-def _perplexity_and(found: Any, perplexity: float) -> dict[str, str | None]:
-    against = found.against
-    return {
-        "perplexity": number(perplexity, 4),
-        "cross-entropy under the model": None if against is None else _bits(against.cross_entropy_bits),
-        "its perplexity": None if against is None else _known(against.perplexity, 4),
-    }
-
-
-def _estimates(found: Any) -> dict[str, str | None]:
-    known = found.estimates
-    return {
-        "entropy, plug-in": _bits(known.plugin_bits),
-        "Miller–Madow": _bits(known.miller_madow_bits),
-        "Grassberger": _bits(known.grassberger_bits),
-        **_perplexity_and(found, 2.0**known.plugin_bits),
-    }
-
-
-def _bits(value: float) -> str:
-    return _known(value, 4, "bits")
-
-
 def _known(value: float | None, digits: int, unit: str = "") -> str:
     """Infinity is a result: the model held what happened for impossible. Only what is missing is a dash."""
     if value is not None and math.isinf(value):
         return "infinite" if value > 0 else "minus infinity"
     return number(value, digits, unit)
-
-
-def _text_entropy(found: Any) -> Node:
-    from howsure.report.notebook_plots import block_plot
-
-    rate = found.entropy_rate_bits
-    figures = {
-        found.symbols: found.symbol_count,
-        "different": found.distinct_count,
-        **_estimates(found),
-        "entropy rate": words(f"not known: {found.entropy_rate_missing}", 300) if rate is None else _bits(rate),
-    }
-    return [facts(figures.items()), block_plot(found)]
-
-
-def _theorem(found: Any) -> Node:
-    from howsure.report.notebook_plots import theorem_plot
-
-    return theorem_plot(found)
 
 
 _MAKERS: dict[str, Callable[[Any], Node]] = {
@@ -288,11 +207,11 @@ _MAKERS: dict[str, Callable[[Any], Node]] = {
     "Run": _run,
     "Pair": _pair,
     "Comparison": _comparison,
-    "Reading": _reading,
+    "Reading": lambda found: _document(reading(found)),
     "TokenLogprobs": _token_logprobs,
     "Distribution": _distribution,
-    "DistributionEntropy": _distribution_entropy,
-    "CountsEntropy": _counts_entropy,
-    "TextEntropy": _text_entropy,
-    "Theorem": _theorem,
+    "DistributionEntropy": lambda found: _document(entropy.document(found)),
+    "CountsEntropy": lambda found: _document(entropy.document(found)),
+    "TextEntropy": lambda found: _document(entropy.document(found)),
+    "Theorem": lambda found: _document(entropy.theorem(found)),
 }

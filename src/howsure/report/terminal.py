@@ -33,9 +33,11 @@ from howsure.report.document import (
     Section,
     Side,
     Table,
+    Tokens,
     Value,
 )
 from howsure.report.text import counted, figure, printable, shortened
+from howsure.report.tokens import coloured, coloured_legend
 from howsure.runs import Run, Sample
 
 WIDE = 110
@@ -84,8 +86,10 @@ def remarks() -> Console:
 def print_document(console: Console, document: Document, *, cards: int = SHOWN_CARDS) -> None:
     """Headline figures first, then every section that has something for a terminal, then the notes; of samples worth a
     look, or that flipped, so many of each kind."""
-    parts = [_section(section, console.width >= WIDE, cards) for section in document.sections]
-    headed: list[list[RenderableType]] = [[_figures(document)], *parts] if document.figures or document.coverage else parts
+    parts = [_section(section, console, cards) for section in document.sections]
+    headed: list[list[RenderableType]] = (
+        [[_figures(document)], *parts] if document.figures or document.coverage else parts
+    )
     for place, part in enumerate(part for part in headed if part):
         if place:
             console.print()
@@ -106,20 +110,21 @@ def _figures(document: Document) -> RenderableType:
     return table
 
 
-def _section(section: Section, wide: bool, cards: int) -> list[RenderableType]:
+def _section(section: Section, console: Console, cards: int) -> list[RenderableType]:
     """Its heading and its blocks, tables apart from each other; nothing where a terminal shows none of them."""
-    shown = [one for block in section.blocks for one in _rendered(block, wide, cards)]
+    shown = [one for block in section.blocks for one in _rendered(block, console, cards)]
     if section.on == "page" or not shown:
         return []
     parts: list[RenderableType] = [Text(printable(section.title, one_line=True), style="bold")] if section.title else []
     for place, one in enumerate(shown):
-        if place and isinstance(one, RichTable):
+        if place and isinstance(one, RichTable):  # apart from whatever stands above
             parts.append(Text())
         parts.append(one)
     return parts
 
 
-def _rendered(block: Block, wide: bool, cards: int) -> list[RenderableType]:
+def _rendered(block: Block, console: Console, cards: int) -> list[RenderableType]:
+    wide = console.width >= WIDE
     if block.on == "page":
         return []
     match block:
@@ -139,6 +144,9 @@ def _rendered(block: Block, wide: bool, cards: int) -> list[RenderableType]:
             return [Text(printable(line)) for line in block.lines]
         case Cards():
             return [one for side in block.sides for one in _side(side, wide, cards)] if cards else []
+        case Tokens():
+            legend = [Text(), coloured_legend()] if console.is_terminal else []
+            return [coloured(block.shades), *legend]
         case Html():
             return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -56,15 +57,20 @@ def value_with_interval(entry: Entry) -> str:
 
 def value_of(entry: Entry) -> str:
     """`55.0 %`: the value alone."""
-    scale, unit, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
+    scale, unit, digits = _form(entry)
     if entry["value"] is None:
         return "—"
     return f"{_decimals(entry['value'] * scale, _digits_of(entry, scale, digits))} {unit}".rstrip()
 
 
+def _form(entry: Entry) -> tuple[float, str, int]:
+    scale, unit, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
+    return scale, unit, digits if entry.get("decimals") is None else entry["decimals"]
+
+
 def interval_of(entry: Entry) -> str:
     """`40.0 to 69.3`, in the unit that the value is shown in; nothing where there is no interval."""
-    scale, _, digits = _UNITS.get(entry["unit"], (1.0, entry["unit"], 3))
+    scale, _, digits = _form(entry)
     return interval_text(entry, scale, digits)
 
 
@@ -79,18 +85,22 @@ def interval_text(entry: Entry, scale: float = 1.0, digits: int = 3, prefix: str
 
 
 def _digits_of(entry: Entry, scale: float, digits: int, prefix: str = "") -> int:
-    """So many decimals, or as many as it takes for an interval not to look like a single number."""
+    """As many decimals as the interval supports, two of its width and at most so many; more where its ends would look
+    like a single number. Shares keep the one that everybody gives them."""
     low, high = entry.get(f"{prefix}low"), entry.get(f"{prefix}high")
-    if low is None or high is None:
+    if low is None or high is None or not low < high:
         return digits
-    while digits < _MOST_DIGITS and low < high and _decimals(low * scale, digits) == _decimals(high * scale, digits):
+    width = (high - low) * scale
+    if digits > 1 and math.isfinite(width):
+        digits = min(digits, max(0, 1 - math.floor(math.log10(width))))
+    while digits < _MOST_DIGITS and _decimals(low * scale, digits) == _decimals(high * scale, digits):
         digits += 1
     return digits
 
 
 def _decimals(value: float, digits: int) -> str:
     """So many decimals, and no minus before nothing; four digits in all where a perplexity grew beyond all reading."""
-    return f"{round(value, digits) + 0.0:.{digits}f}" if abs(value) < 1e7 else f"{value:.4g}"
+    return f"{round(value, digits) + 0.0:,.{digits}f}" if abs(value) < 1e7 else f"{value:.4g}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -1,7 +1,7 @@
-"""A text with every token shaded by its surprisal; probability and alternatives show when one is pointed at or focused.
+"""A text with every token shaded by its surprisal, on a page and in a terminal, and what a model makes of a text.
 
-The shades are those of the terminal. Arrow keys walk along the tokens (assets/howsure.js), so that a text is one stop
-for the Tab key and not a thousand.
+On a page, probability and alternatives show when a token is pointed at or focused. Arrow keys walk along the tokens
+(assets/howsure.js), so that a text is one stop for the Tab key and not a thousand.
 """
 
 from __future__ import annotations
@@ -9,33 +9,31 @@ from __future__ import annotations
 import codecs
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import htpy as h
 from htpy import Element, Node
+from rich.style import Style
+from rich.text import Text
 
 from howsure.evidence import TokenLogprobs
 from howsure.measures import nats_to_bits
-from howsure.report.surprise import SCALE_BITS
+from howsure.report.document import Document, Facts, Section, Shade, Table, Tokens
 from howsure.report.text import printable, quoted
+from howsure.studies.reading import Reading
 
+SCALE_BITS = (
+    (1.0, None, "under 1 bit"),
+    (3.0, "#d9f0d3", "1 to 3"),
+    (6.0, "#fee391", "3 to 6"),
+    (10.0, "#fdae6b", "6 to 10"),
+    (float("inf"), "#f4766b", "over 10 bits"),
+)
+"""Upper end of each step in bits, its colour (dark text on it reads well), its name."""
 MOST_TOKENS = 2_000
 """On one page; the rest is counted."""
 MOST_ALTERNATIVES = 5
 TOKEN_CHARACTERS = 200
-
-
-class Shade(NamedTuple):
-    """A token: its text, its surprisal (None where that is not known, infinite at probability 0), and what else was
-    likely in its place, with probabilities."""
-
-    text: str
-    bits: float | None
-    alternatives: Sequence[tuple[str, float]] = ()
-
-    @property
-    def probability(self) -> float | None:
-        return None if self.bits is None else 2.0 ** -max(self.bits, 0.0)
 
 
 def shades_of(found: TokenLogprobs) -> list[Shade]:
@@ -137,3 +135,66 @@ def _alternatives(found: TokenLogprobs, place: int) -> list[tuple[str, float]]:
 
 def _sorted(pairs: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
     return sorted(pairs, key=lambda pair: -pair[1])
+
+
+# -- in a terminal ----------------------------------------------------------------------------------------------------
+
+
+def coloured(shades: Sequence[Shade]) -> Text:
+    text = Text()
+    for shade in shades:
+        text.append(printable(shade.text), style=_style(0.0 if shade.bits is None else shade.bits))
+    return text
+
+
+def coloured_legend() -> Text:
+    text = Text.assemble(("surprisal  ", "dim"))
+    for end, _, name in SCALE_BITS:
+        text.append(f" {name} ", style=_style(end - 0.5 if end != float("inf") else end))
+        text.append(" ")
+    return text
+
+
+def _style(bits: float) -> Style:
+    colour = next(colour for end, colour, _ in SCALE_BITS if bits < end or end == float("inf"))
+    return Style() if colour is None else Style(color="#000000", bgcolor=colour)
+
+
+# -- what a model makes of a text -------------------------------------------------------------------------------------
+
+
+def reading(found: Reading) -> Document:
+    """The shaded text, its figures, and its most surprising tokens."""
+    evidence, least = found.evidence, found.least_mean_entropy_bits
+    entropy = None
+    if found.mean_entropy_bits is not None:
+        entropy = _number(found.mean_entropy_bits, "bits per token expected")
+    elif least is not None:
+        entropy = f"at least {least:.2f} bits per token, by the alternatives given"
+    facts = Facts(
+        [
+            ("model", found.model),
+            ("tokens", f"{len(evidence):,}"),
+            ("mean surprisal", _number(found.mean_surprisal_bits, "bits per token")),
+            ("mean entropy", entropy),
+            ("perplexity", _number(evidence.perplexity_per_token, "per token")),
+            ("bits per byte", _number(found.bits_per_byte, "")),
+        ]
+    )
+    rows = [_surprise(entry) for entry in found.most_surprising()]
+    table = Table(["most surprising", "surprisal", "expected instead"], rows)
+    return Document("reading", sections=[Section("", [Tokens(readable_shades_of(evidence), "the text"), facts, table])])
+
+
+def _surprise(entry: dict[str, Any]) -> tuple[str, str, str]:
+    bits, whole = entry["surprisal_bits"], entry["part_of"]
+    named = quoted(entry["token"]) if whole is None else f"a piece of {quoted(whole)}"
+    expected = ", ".join(f"{quoted(e['token'])} {e['probability']:.0%}" for e in entry["expected"][:3])
+    return named, "probability 0" if bits is None else f"{bits:.1f} bits", expected or "—"
+
+
+def _number(value: float | None, unit: str) -> str:
+    """Infinity is a result: the model held what happened for impossible. Only what is missing is a dash."""
+    if value is None:
+        return "—"
+    return "infinite" if math.isinf(value) else f"{value:.2f} {unit}".rstrip()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from howsure.errors import InputError
 from howsure.models.ngram.arpa import write_arpa
@@ -16,10 +15,28 @@ from howsure.runs.files import storage_errors
 from howsure.storage.unpacking import HELD_FOLD
 from howsure.studies.options import TrainOptions
 from howsure.studies.texts import Texts, as_paths
+from howsure.types import Fields
+
+
+class TrainedModel(Fields, kw_only=True):
+    """A model that was just trained, and what from."""
+
+    model: str
+    order: int
+    smoothing: str
+    documents: int
+    skipped: dict[str, int]
+    sentences: int
+    words: int
+    vocabulary: int
+    ngrams: list[int]
+    discounts: list[list[float]] | None
+    """Of each order, for counts of 1, 2, 3 and more."""
+    seconds: float
 
 
 @takes(TrainOptions)
-def train_ngram(options: TrainOptions) -> dict[str, Any]:
+def train_ngram(options: TrainOptions) -> TrainedModel:
     """Train on texts of one sentence a line, write the model to `out`, and say what came of it.
 
     The model is then `ngram:<out>`, wherever a model is asked for.
@@ -32,19 +49,19 @@ def train_ngram(options: TrainOptions) -> dict[str, Any]:
     trained = train(pieces(texts), options.order, smoothing, k=options.k, discount_fallback=options.discount_fallback)
     with storage_errors(target):
         write_arpa(trained.table, target)
-    return {
-        "model": f"ngram:{target}",
-        "order": options.order,
-        "smoothing": str(smoothing),
-        "documents": len(texts.documents),
-        "skipped": texts.skipped,
-        "sentences": trained.sentences,
-        "words": trained.words,
-        "vocabulary": len(trained.table.vocabulary),
-        "ngrams": trained.table.counts,
-        "discounts": None if trained.discounts is None else [list(one) for one in trained.discounts],
-        "seconds": time.perf_counter() - began,
-    }
+    return TrainedModel(
+        model=f"ngram:{target}",
+        order=options.order,
+        smoothing=str(smoothing),
+        documents=len(texts.documents),
+        skipped=texts.skipped,
+        sentences=trained.sentences,
+        words=trained.words,
+        vocabulary=len(trained.table.vocabulary),
+        ngrams=list(trained.table.counts),
+        discounts=None if trained.discounts is None else [list(one) for one in trained.discounts],
+        seconds=time.perf_counter() - began,
+    )
 
 
 def texts_of(options: TrainOptions) -> Texts:

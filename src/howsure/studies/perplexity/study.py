@@ -130,6 +130,7 @@ class PerplexityStudy(Study[PerplexityOptions, Unit, PerplexityRecord]):
     name, options, record, evidence, summary = (
         "perplexity", PerplexityOptions, PerplexityRecord, Excerpts, PerplexitySummary,
     )  # fmt: skip
+    comparison = PerplexityComparison
 
     def read(self, options: PerplexityOptions, engine: Engine) -> Texts:
         return Texts(as_paths(options.texts), skip_bad=options.skip_bad)

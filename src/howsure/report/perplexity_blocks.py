@@ -1,4 +1,4 @@
-"""The blocks of a run's texts, put together from its rows: where each lies, how many bits it took."""
+"""The blocks of a run's texts, put together from its rows: where each lies, how many bits it took, and their plots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.measures import nats_to_bits
+from howsure.report.charts import Axis, Chart
+from howsure.report.document import Plot
+from howsure.report.html import number
 from howsure.report.rows import Table
 from howsure.studies.perplexity.record import Sums, joined
 
@@ -129,3 +132,65 @@ def along(table: Table, index: float) -> Along | None:
 def _part(table: Table, row: int) -> dict[str, object]:
     names = ("nats", "bytes", "impossible")
     return {"first": table.values("_first")[row], **{name: table.values(f"_{name}")[row] for name in names}}
+
+
+# -- plots ------------------------------------------------------------------------------------------------------------
+
+
+def settling(one: Along, title: str) -> Plot:
+    """The bits of each block, and of everything up to it."""
+    final = one.running_bits[-1]
+    there = np.flatnonzero(one.sums["bytes"] > 0)  # a token longer than a block leaves some of them empty
+    ends = one.ends_byte[there]
+    starts = ends - one.sums["bytes"][there]
+    each, running = ([values[place] for place in there] for values in (one.each_bits, one.running_bits))
+    size, unit = _unit_of(float(ends[-1]))
+    chart = Chart(title, Axis(f"{unit} read", 0), Axis("bits per byte", 0))
+    left, right = (starts / size).tolist(), (ends / size).tolist()
+    chart.bars(left, right, each, "each block", 5, tips=_tips(starts, ends, each), pale=True)
+    chart.line(right, running, "everything up to there")
+    reached = ""
+    if final is not None:
+        chart.level(final)
+        reached = f", which {'ends' if one.whole else 'has come'} at {final:.3f} (dashed)"
+    return chart.figure(
+        f"Bars: the bits per byte of each block. Line: the average of everything up to there{reached}.{_gaps(one)}",
+        ["from byte", "to byte", "block", "everything up to there"],
+        list(zip(starts.astype(int).tolist(), ends.astype(int).tolist(), each, running, strict=True)),
+    )
+
+
+def by_block(sums: Sums, begin: int | None) -> Plot:
+    """The blocks of one passage; `begin` is its first byte in the document, where that is known."""
+    one = Along("", True, sums)
+    ends = one.ends_byte + (begin or 0)
+    starts = ends - sums["bytes"]
+    what = "passage" if begin is None else "document"
+    chart = Chart(
+        "Bits per byte along the passage", Axis(f"byte of the {what}", float(starts[0])), Axis("bits per byte", 0)
+    )
+    chart.bars(starts.tolist(), ends.tolist(), one.each_bits, "", 0, tips=_tips(starts, ends, one.each_bits))
+    counts = [sums[name].astype(int).tolist() for name in ("tokens", "words", "impossible")]
+    return chart.figure(
+        f"Higher is more surprising.{_gaps(one)}",
+        ["from byte", "to byte", "bits per byte", "tokens", "words", "impossible tokens"],
+        list(zip(starts.astype(int).tolist(), ends.astype(int).tolist(), one.each_bits, *counts, strict=True)),
+    )
+
+
+def _unit_of(byte_count: float) -> tuple[float, str]:
+    """Bytes, or thousands or millions of them, so that the axis has short numbers."""
+    if byte_count < 2e4:
+        return 1.0, "bytes"
+    return (1e3, "kB") if byte_count < 2e7 else (1e6, "MB")
+
+
+def _gaps(one: Along) -> str:
+    if not one.sums["impossible"].sum():
+        return ""
+    return " A block with a token of probability 0 takes infinitely many bits, and so does every average over it."
+
+
+def _tips(starts: Floats, ends: Floats, bits: Sequence[float | None]) -> list[str]:
+    places = zip(starts.astype(int).tolist(), ends.astype(int).tolist(), bits, strict=True)
+    return [f"bytes {start:,} to {end:,}: {number(value, 2)} bits per byte" for start, end, value in places]
