@@ -8,7 +8,7 @@ from typing import Annotated
 
 from howsure.cli import common
 from howsure.cli.commands import command
-from howsure.cli.studies import FlipsView, print_comparison
+from howsure.cli.studies import FlipsView
 from howsure.options import Opt, Options
 
 
@@ -33,6 +33,7 @@ def compare(options: CompareOptions, view: FlipsView) -> int:
 
     Example: howsure compare runs/before runs/after
     """
+    from howsure.report.terminal import output, print_comparison
     from howsure.runs import Run
     from howsure.runs.files import write_new
     from howsure.storage.writing import check_writable
@@ -53,5 +54,5 @@ def compare(options: CompareOptions, view: FlipsView) -> int:
     if view.as_json:
         common.print_json(comparison)
     else:
-        print_comparison(comparison, 0 if view.quiet else view.flips)
+        print_comparison(output(), comparison, cards=0 if view.quiet else view.flips)
     return common.DONE

@@ -98,7 +98,7 @@ def study_command(name: str) -> Any:
 def run(study: Study[Any], shown: Shown, options: Any, view: View) -> int:
     """One Python call, and one printing."""
     from howsure.report.progress import progress_for
-    from howsure.report.terminal import SHOWN_CARDS, remarks
+    from howsure.report.terminal import SHOWN_CARDS, output, print_result, remarks
     from howsure.runs.run import prepared
 
     hooks = {} if shown.hooks is None else _function(shown.hooks)(view)
@@ -114,33 +114,9 @@ def run(study: Study[Any], shown: Shown, options: Any, view: View) -> int:
     if view.as_json:
         common.print_json(result.comparison if hasattr(result, "comparison") else result.summary)
     else:
-        print_result(study.name, result, getattr(view, "flips", SHOWN_CARDS))
+        print_result(output(), study.name, result, cards=getattr(view, "flips", SHOWN_CARDS))
     view.deliver(result)
     return common.SOME_FAILED if result.failed else common.DONE
-
-
-def print_result(study: str, result: Any, cards: int) -> None:
-    """A run, or a pair of them."""
-    from howsure.report.run_data import HeldRun
-    from howsure.report.terminal import output, print_document, print_end
-    from howsure.report.views import document_of
-    from howsure.runs.run import Pair
-
-    if isinstance(result, Pair):
-        return print_comparison(result.comparison, cards)
-    samples = getattr(result, "samples", [])
-    held = HeldRun(study, result.summary, samples, result.run) if samples else None
-    console = output()
-    print_document(console, document_of(study, result.summary, held), cards=cards)
-    print_end(console, samples, result.run)
-    return None
-
-
-def print_comparison(comparison: Any, cards: int) -> None:
-    from howsure.report.comparison import document_of
-    from howsure.report.terminal import output, print_document
-
-    print_document(output(), document_of(comparison), cards=cards)
 
 
 def _function(place: str) -> Callable[..., Any]:

@@ -61,7 +61,8 @@ class Value:
             return f"— ({self.note})" if self.note else "—"
         if self.is_difference:
             scale, unit, digits = _DIFFERENCES.get(self.unit, (1.0, self.unit, 3))
-            return signed(self.value, unit, scale, digits, self._entry())
+            digits = (0 if scale > 1 else 2) if narrow else digits
+            return signed(self.value, unit, scale, digits, self._entry()).replace("about ", "~" if narrow else "about ")
         shown = self._narrow() if narrow else value_with_interval(self._entry())
         return shown if self.of is None else f"{self.count:,} of {self.of:,}, {shown}"
 

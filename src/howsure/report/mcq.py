@@ -70,7 +70,7 @@ def document(summary: McqSummary | None, run: RunData | None) -> list[Section]:
     found = [_worth_a_look(run)] if run else []
     found.append(_sureness(summary, run))
     if summary:
-        found.append(_by_score(summary))
+        found += [_by_score(summary)] if any(summary.normalisations.values()) else []
         found += [_by_group(summary)] if summary.groups else []
     return [*found, *(_failures(run) if run else [])]
 
@@ -78,7 +78,9 @@ def document(summary: McqSummary | None, run: RunData | None) -> list[Section]:
 def _worth_a_look(run: RunData) -> Section:
     wrong, right = extremes(run.table.numbers("confidence"), run.table.numbers("correct"), MOST_CARDS)
     cards = [[_card(run, place) for place in side] for side in (wrong, right)]
-    return worth_a_look(cards[0], cards[1], "No question could be scored.", headers=["", Head("question", cut=True)])
+    return worth_a_look(
+        cards[0], cards[1], "No question could be scored.", headers=["verdict", Head("question", cut=True)]
+    )
 
 
 def _card(run: RunData, place: int) -> Card:

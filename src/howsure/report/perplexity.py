@@ -252,7 +252,7 @@ def _worth_a_look(run: RunData) -> Section:
         [_card(run, known, place) for place in hard],
         [_card(run, known, place) for place in easy],
         "No text was read.",
-        headers=["", ""],
+        headers=["bits", "where"],
         titles=("Most surprising", "Least surprising"),
         leads=(
             "The stretches that took the most bits: here the model expected something else.",

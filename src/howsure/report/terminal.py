@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table as RichTable
@@ -39,12 +40,18 @@ from howsure.report.document import (
 from howsure.report.text import counted, figure, printable, shortened
 from howsure.report.tokens import coloured, coloured_legend
 from howsure.runs import Run, Sample
+from howsure.runs.run import Pair
+from howsure.studies.comparing import Comparison
 
 WIDE = 110
 """From this many columns on, intervals have room for all of their digits."""
 SHOWN_FAILURES = 5
 SHOWN_NOTES = 20
 SHOWN_CARDS = 3
+TITLE_CHARACTERS = 24
+"""Of a card's title, which is often a digest."""
+LEAST_CUT = 9
+"""Characters of a column that gives way."""
 ID_CHARACTERS, CELL_CHARACTERS = 200, 400
 LINE_CHARACTERS = 1_000
 """Of one sentence that may hold names from outside."""
@@ -83,6 +90,26 @@ def remarks() -> Console:
 # -- documents --------------------------------------------------------------------------------------------------------
 
 
+def print_result(console: Console, study: str, result: Any, *, cards: int = SHOWN_CARDS) -> None:
+    """What a study gave back: a run, or a pair of them."""
+    from howsure.report.run_data import HeldRun  # lists of runs need no study
+    from howsure.report.views import document_of
+
+    if isinstance(result, Pair):
+        print_comparison(console, result.comparison, cards=cards)
+        return
+    samples = getattr(result, "samples", [])
+    held = HeldRun(study, result.summary, samples, result.run) if samples else None
+    print_document(console, document_of(study, result.summary, held), cards=cards)
+    print_end(console, samples, result.run)
+
+
+def print_comparison(console: Console, comparison: Comparison, *, cards: int = SHOWN_CARDS) -> None:
+    from howsure.report.comparison import document_of
+
+    print_document(console, document_of(comparison), cards=cards)
+
+
 def print_document(console: Console, document: Document, *, cards: int = SHOWN_CARDS) -> None:
     """Headline figures first, then every section that has something for a terminal, then the notes; of samples worth a
     look, or that flipped, so many of each kind."""
@@ -94,14 +121,14 @@ def print_document(console: Console, document: Document, *, cards: int = SHOWN_C
         if place:
             console.print()
         for one in part:
-            console.print(one, soft_wrap=isinstance(one, Text))
+            console.print(one)
     if document.notes:
         console.print()
         print_notes(console, document.notes)
 
 
 def _figures(document: Document) -> RenderableType:
-    table = _table([document.title, ""])
+    table = plain_table(document.title, "")
     for one in document.figures:
         level = f"  {one.level:.0%} interval" if one.level else ""
         table.add_row(_whole(one.name), f"{Value.at(one)}{level}")
@@ -117,23 +144,23 @@ def _section(section: Section, console: Console, cards: int) -> list[RenderableT
         return []
     parts: list[RenderableType] = [Text(printable(section.title, one_line=True), style="bold")] if section.title else []
     for place, one in enumerate(shown):
-        if place and isinstance(one, RichTable):  # apart from whatever stands above
+        if place and isinstance(one, RichTable) and not isinstance(shown[place - 1], Text):
             parts.append(Text())
         parts.append(one)
     return parts
 
 
 def _rendered(block: Block, console: Console, cards: int) -> list[RenderableType]:
-    wide = console.width >= WIDE
+    width = console.width
     if block.on == "page":
         return []
     match block:
         case Facts():
-            return [_facts(block, wide)] if block.rows else []
+            return [_facts(block, width >= WIDE)] if block.rows else []
         case Table():
-            return _limited(block, wide)
+            return _limited(block, width)
         case Plot():
-            return _limited(Table([Head(block.title), *block.headers[1:]], block.rows), wide)
+            return _limited(Table([Head(block.title), *block.headers[1:]], block.rows), width)
         case Prose():
             return [Text(shortened(block.text, LINE_CHARACTERS), style=_STYLES[block.kind])]
         case Notes():
@@ -141,9 +168,9 @@ def _rendered(block: Block, console: Console, cards: int) -> list[RenderableType
         case Quoted():
             return [Text(printable(block.text[:LINE_CHARACTERS]))]
         case Lines():
-            return [Text(printable(line)) for line in block.lines]
+            return [Text(printable(line), no_wrap=True, overflow="ignore") for line in block.lines]
         case Cards():
-            return [one for side in block.sides for one in _side(side, wide, cards)] if cards else []
+            return [one for side in block.sides for one in _side(side, width, cards)] if cards else []
         case Tokens():
             legend = [Text(), coloured_legend()] if console.is_terminal else []
             return [coloured(block.shades), *legend]
@@ -164,41 +191,45 @@ def _facts(block: Facts, wide: bool) -> RichTable:
     return table
 
 
-def _limited(block: Table, wide: bool) -> list[RenderableType]:
+def _limited(block: Table, width: int) -> list[RenderableType]:
     """A table as far as a terminal shows it; how many rows there are more, and where."""
     if not block.rows:
         return []
-    table = _table(block.headers, wide)
-    for row in block.rows[: block.most]:
-        table.add_row(*(_cell(cell, wide) for cell in row))
+    table = _table(block.headers, block.rows[: block.most], width)
     left_out = len(block.rows) - block.most
     more = f"and {counted(left_out, 'more row')}{f' {block.more}' if block.more else ''}"
     return [table, Text(more, style="dim")] if left_out > 0 else [table]
 
 
-def _side(side: Side, wide: bool, most: int) -> list[RenderableType]:
+def _side(side: Side, width: int, most: int) -> list[RenderableType]:
     """Cards as rows: what came of a sample, and what its study says of it."""
     if not side.cards:
         return []
-    named = [Head("sample"), *side.headers] if side.headers else [Head("sample"), Head("")]
-    rows = [(card.title, *(card.cells or [card.verdict])) for card in side.cards]
-    table = _table([Head(side.title), *named[1:]], wide)
-    for row in rows[:most]:
-        table.add_row(*(_cell(cell, wide) for cell in row))
-    left_out = len(rows) - most
-    more = f"and {left_out:,} more: {side.more}" if side.more else ""
-    return [table, Text(more, style="dim")] if left_out > 0 and more else [table]
+    rows = [(shortened(card.title, TITLE_CHARACTERS), *(card.cells or [card.verdict])) for card in side.cards[:most]]
+    table = _table(["sample", *(side.headers or ["verdict"])], rows, width)
+    left_out = len(side.cards) - most
+    more = [Text(f"and {left_out:,} more: {side.more}", style="dim")] if side.more and left_out > 0 else []
+    return [Text(side.title), table, *more]
 
 
-def _table(headers: Sequence[str | Head], wide: bool = True) -> RichTable:
-    """Columns are kept whole where some other one gives way."""
+def _table(headers: Sequence[str | Head], rows: Sequence[Sequence[Cell]], width: int) -> RichTable:
+    """Columns that are to be cut give way to the others, which are broken only where there is no other way."""
     heads = [head if isinstance(head, Head) else Head(head) for head in headers]
-    gives_way = any(head.cut for head in heads)
-    table = plain_table(*(head.name if wide or not head.short else head.short for head in heads))
+    names = [head.short if head.short and width < WIDE else head.name for head in heads]
+    cells = [[_cell(cell, width >= WIDE) for cell in row] for row in rows]
+    kept = [[names[i], *(row[i].plain for row in cells)] for i, head in enumerate(heads) if not head.cut]
+    needed = sum(max(map(cell_len, column)) for column in kept) + 2 * len(heads)
+    fits = needed + LEAST_CUT * (len(heads) - len(kept)) <= width
+    table = plain_table(*names)
     for column, head in zip(table.columns, heads, strict=True):
-        column.no_wrap = head.cut or gives_way
-        column.overflow = "ellipsis" if head.cut else "fold"
+        column.no_wrap = fits and not head.cut
+        column.overflow = "fold"
         column.justify = "right" if head.numeric else "left"
+    for row in cells:
+        for cell, head in zip(row, heads, strict=True):
+            if head.cut:
+                cell.no_wrap, cell.overflow = True, "ellipsis"
+        table.add_row(*row)
     return table
 
 
@@ -293,7 +324,7 @@ def print_demo(console: Console, rows: Sequence[tuple[dict[str, Any], float]], f
 
 def print_notes(console: Console, notes: Sequence[str]) -> None:
     for note in notes[:SHOWN_NOTES]:
-        console.print(Text(f"note: {shortened(note, LINE_CHARACTERS)}"), soft_wrap=True)
+        console.print(Text(f"note: {shortened(note, LINE_CHARACTERS)}"))
     if len(notes) > SHOWN_NOTES:
         console.print(Text(f"... and {counted(len(notes) - SHOWN_NOTES, 'more note')}; --json lists them"))
 
