@@ -32,7 +32,7 @@ FLOORS = {
 }
 UPWARDS = {
     ("types.py", "howsure.report.notebook"): "notebooks ask the object itself how it looks",
-    ("runs/writer.py", "howsure.report.pages"): "every run that ends has its page",
+    ("runs/writer.py", "howsure.report"): "every run that ends has its page",
 }
 """The only two, each within a function, so that the room above is there only when it is asked."""
 
@@ -99,10 +99,10 @@ else:
     from howsure import runs
 def late():
     if True:
-        from howsure.report import run_report as report
+        from howsure.report import run_report
 """
     assert list(imports(ast.parse(code))) == [
         Import("howsure.errors", False),
         Import("howsure.runs", False),
-        Import("howsure.report.pages", True),
+        Import("howsure.report", True),
     ]

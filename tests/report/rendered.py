@@ -11,7 +11,7 @@ from htpy import fragment
 from rich.console import Console
 
 from howsure.report import html, terminal
-from howsure.report.document import Card, Cards, Document, Section
+from howsure.report.document import Block, Card, Cards, Document, Section
 from howsure.report.run_data import Embedded, RunData, StoredRun
 
 
@@ -39,6 +39,11 @@ def cards(run: RunData) -> tuple[list[Card], ...]:
     blocks = [block for section in run.view.document(run.summary, run) for block in section.blocks]
     (found,) = (block for block in blocks if isinstance(block, Cards))
     return tuple(list(side.cards) for side in found.sides)
+
+
+def drawn(block: Block) -> str:
+    """A block as a page has it."""
+    return str(fragment[html.block(block)])
 
 
 def body(card: Card) -> str:

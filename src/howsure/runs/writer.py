@@ -194,9 +194,9 @@ def write_report(folder: Path, *pair: Path) -> None:
     it is about what changed between them."""
     # The second place, after `types.Shown`, where a lower room asks the one that makes pages.
     try:
-        from howsure.report import run_report as report
+        from howsure.report import run_report
 
-        report.write_pair_report(folder, *pair) if pair else report.write_report(folder)
+        run_report.write_pair_report(folder, *pair) if pair else run_report.write_report(folder)
     except Exception as error:  # noqa: BLE001  whatever it is, the run is whole and its maker shall go on
         problem = f"{folder}: no report was written ({type(error).__name__}: {error}); the run itself is whole"
         warnings.warn(f"{problem}, and `howsure report {folder}` tries again", ReportNotWritten, stacklevel=3)

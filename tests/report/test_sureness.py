@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 import numpy as np
 import pytest
 
-from howsure.report.views import Picks
-from howsure.report.sureness import histogram_by_outcome, reliability, risk_coverage
-from howsure.studies.sureness import calibration, selective
+from howsure.report.sureness import histogram_by_outcome, reliability, risk_coverage, worth_a_look
+from howsure.studies.sureness import Calibration, Selective, calibration, selective
+from report.rendered import as_html, drawn
 
 
 def histogram(values: list[float], right: list[float]) -> str:
-    return str(histogram_by_outcome("Title", "Caption.", "margin", np.array(values), np.array(right), low=0))
+    return drawn(histogram_by_outcome("Title", "Caption.", "margin", np.array(values), np.array(right), low=0))
 
 
-def calibrated(confidence: list[float], correct: list[bool]) -> dict[str, Any]:
+def calibrated(confidence: list[float], correct: list[bool]) -> Calibration:
     found = calibration(np.array(confidence), np.array(correct), level=0.95, seed=0)
     assert found is not None
     return found
 
 
-def kept(confidence: list[float], correct: list[bool]) -> dict[str, Any]:
+def kept(confidence: list[float], correct: list[bool]) -> Selective:
     found = selective(np.array(confidence), np.array(correct))
     assert found is not None
     return found
@@ -45,7 +44,7 @@ def test_values_that_differ_by_rounding_alone_are_one_bar_within_the_plot(values
 
 
 def test_the_dashed_line_lies_before_the_bars() -> None:
-    html = str(reliability(calibrated([0.9, 0.4, 0.6], [True, False, True])))
+    html = drawn(reliability(calibrated([0.9, 0.4, 0.6], [True, False, True])))
     assert html.index('class="bar') < html.index('class="rule"') < html.index('class="point')
 
 
@@ -58,26 +57,22 @@ def test_the_dashed_line_lies_before_the_bars() -> None:
     ],
 )
 def test_overconfidence_comes_with_its_interval(confidence: list[float], correct: list[bool], words: str) -> None:
-    assert words in str(reliability(calibrated(confidence, correct)))
+    assert words in drawn(reliability(calibrated(confidence, correct)))
 
 
 @pytest.mark.parametrize(("right", "word"), [(True, "right"), (False, "wrong")])
 def test_a_flat_line_is_no_verdict_where_all_ended_alike(right: bool, word: str) -> None:
-    html = str(risk_coverage(kept([0.9, 0.5], [right, right])))
+    html = drawn(risk_coverage(kept([0.9, 0.5], [right, right])))
     assert f"All are {word}, so that the line is flat, and says nothing about confidence." in html
     assert "tells nothing" not in html
     assert "AUROC" not in html
 
 
 def test_a_line_over_both_kinds_is_read_from_its_start() -> None:
-    html = str(risk_coverage(kept([0.9, 0.5], [True, False])))
+    html = drawn(risk_coverage(kept([0.9, 0.5], [True, False])))
     assert "A line that starts low" in html
-    assert "AUROC 1.00" in html
+    assert "AUROC 1.000" in html
 
 
-def test_the_usual_words_hold_for_a_model_that_was_never_sure() -> None:
-    words = Picks([], [])
-    assert (words.surely_words.split(":")[0], words.doubtfully_words.split(":")[0]) == (
-        "Wrong, the surest first",
-        "Right, the least sure first",
-    )
+def test_where_there_is_nothing_to_look_at_it_says_why() -> None:
+    assert "No question could be scored." in as_html([worth_a_look([], [], "No question could be scored.")])

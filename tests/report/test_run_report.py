@@ -14,7 +14,7 @@ from PIL import Image
 
 import howsure
 from howsure.errors import InputError, ReportNotWritten
-from howsure.report import run_report as report
+from howsure.report import run_report
 from howsure.report.run_report import MOST_BYTES, chosen_runs, report_of, write_report, write_report_of
 from runs_to_look_at import ATTACKS, STUDIES, make_hostile, make_mcq, make_runs
 from studies.on_paper import OnPaper, write
@@ -58,8 +58,8 @@ def test_runs_for_which_a_report_has_no_room_are_there_in_short(
 ) -> None:
     make_mcq(tmp_path / "run", tmp_path, 0)
     alone = len(report_of([tmp_path / "run"]))
-    most = report.SHELL_BYTES + 5 * report.SHORT_BYTES + alone
-    monkeypatch.setattr(report, "MOST_BYTES", most)
+    most = run_report.SHELL_BYTES + 5 * run_report.SHORT_BYTES + alone
+    monkeypatch.setattr(run_report, "MOST_BYTES", most)
     html = report_of([tmp_path / "run"] * 6)
     assert len(html.encode()) < most
     assert html.count("<h1>mcq: ") == html.count("scored / total") == 6, "every run has its figures"
@@ -76,7 +76,7 @@ def test_pictures_go_first_where_there_is_no_room(tmp_path: Path, monkeypatch: p
     howsure.mcq(write(tmp_path / "q.jsonl", line), model, out=tmp_path / "run")
     with_it = report_of([tmp_path / "run"])
     assert "data:image/jpeg" in with_it
-    monkeypatch.setattr(report, "MOST_BYTES", report.SHELL_BYTES + 30_000)
+    monkeypatch.setattr(run_report, "MOST_BYTES", run_report.SHELL_BYTES + 30_000)
     without = report_of([tmp_path / "run"])
     assert "data:image/jpeg" not in without
     assert "By how much does the best choice win?" in without
@@ -85,7 +85,7 @@ def test_pictures_go_first_where_there_is_no_room(tmp_path: Path, monkeypatch: p
 def test_frames_within_drawings_go_first_too(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_them = report_of([runs / "trust"])
     assert "data:image/png" in with_them
-    monkeypatch.setattr(report, "MOST_BYTES", len(with_them.encode()) - 2_000)
+    monkeypatch.setattr(run_report, "MOST_BYTES", len(with_them.encode()) - 2_000)
     without = report_of([runs / "trust"])
     assert "data:image/png" not in without
     assert "There is no room for more pictures in this file" in without

@@ -7,17 +7,11 @@ from typing import Any
 import htpy as h
 
 from howsure.report import html as parts
-from howsure.report.views import Card, Picks
+from howsure.report.document import Card, Cards, Facts, Prose, Section, Side, Table, Value
+from howsure.studies.summary import Coverage, Figure
+from report.rendered import drawn
 
 ATTACK = '"><img src=x onerror=alert(1)>'
-
-
-class NoLinks:
-    def sample(self, key: str) -> str | None:
-        return f"/sample?key={key}"
-
-    def picture(self, name: str) -> str | None:
-        return None
 
 
 def test_a_text_from_outside_is_one_visible_line() -> None:
@@ -58,33 +52,28 @@ def test_a_table_of_many_rows_shows_some_and_counts_the_rest() -> None:
     assert "and 500 more rows" in str(parts.table(["a"], [(i,) for i in range(1000)]))
 
 
-def summary(**more: Any) -> dict[str, Any]:
-    figure = {
-        "name": "accuracy",
-        "value": 0.5,
-        "unit": "share",
-        "low": 0.4,
-        "high": 0.6,
-        "level": 0.95,
-        "method": "Wilson",
-    }
-    coverage = {"items": 10, "scored": 8, "missing": {"x": 2}, "text": "scored 8 of 10; 2 missing: 2 x"}
-    return {"study": "mcq", "headline": [figure | more], "coverage": coverage, "notes": []}
+def tiles(**more: Any) -> str:
+    known = {"name": "accuracy", "value": 0.5, "unit": "share", "low": 0.4, "high": 0.6, "level": 0.95}
+    coverage = Coverage(10, 8, {"x": 2})
+    return str(parts.tiles([Figure(**(known | {"method": "Wilson"} | more))], coverage))
 
 
 def test_headline_figures_carry_their_doubt_and_the_coverage_stands_beside_them() -> None:
-    html = str(parts.tiles(summary()))
+    html = tiles()
     assert "<strong>50.0 %</strong>" in html
     assert "95% interval 40.0 to 60.0" in html
     assert "8 of 10" in html
     assert "2 missing: 2 x" in html
-    assert "no interval" in str(parts.tiles(summary(low=None, high=None, level=None)))
-    assert "not identified" in str(parts.tiles(summary(value=None, method="not identified")))
+    assert "no interval" in tiles(low=None, high=None, level=None)
+    assert "not identified" in tiles(value=None, method="not identified")
 
 
 def test_the_two_kinds_stand_side_by_side_and_lead_to_their_pages() -> None:
-    wrong, right = (Card(key, f"{key} {ATTACK}", "90 % sure", key == "r", h.p["body"]) for key in ("w", "r"))
-    html = str(parts.picks(Picks([wrong], [right]), NoLinks()))
+    wrong, right = (
+        Card(f"{key} {ATTACK}", "90 % sure", key == "r", lambda: [Prose("body")], links={"": f"/sample?key={key}"})
+        for key in ("w", "r")
+    )
+    html = drawn(Cards([Side("Confident but wrong", "", [wrong]), Side("Right but unsure", "", [right])]))
     assert (
         html.index("Confident but wrong")
         < html.index("/sample?key=w")
@@ -92,5 +81,17 @@ def test_the_two_kinds_stand_side_by_side_and_lead_to_their_pages() -> None:
         < html.index("/sample?key=r")
     )
     assert "<img" not in html
-    assert "no such samples" in str(parts.picks(Picks([], []), NoLinks()))
-    assert "None in this run." in str(parts.picks(Picks([], [right]), NoLinks()))
+    assert "no such samples" in drawn(Cards([Side("a", "", []), Side("b", "", [])]))
+    assert "None." in drawn(Cards([Side("a", "", []), Side("b", "", [right])]))
+
+
+def test_a_section_of_which_a_page_shows_nothing_is_left_out() -> None:
+    assert parts.section(Section("t", [Prose("x", on="terminal")])) is None
+    assert parts.section(Section("t", [Prose("x")], on="terminal")) is None
+    assert "<h2>t</h2>" in str(parts.section(Section("t", [Facts([("a", Value(0.5, "share"))])])))
+
+
+def test_cells_are_made_safe_whatever_they_are() -> None:
+    html = drawn(Table(["a"], [(ATTACK,), (Value(0.5, ATTACK),), (None,)]))
+    assert "<img" not in html
+    assert "50.0 %" in drawn(Table(["a"], [(Value(0.5, "share"),)]))

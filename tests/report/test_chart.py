@@ -8,16 +8,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from howsure.report.charts import Axis
-from howsure.report.charts import Chart
-from howsure.report.charts import Named, dots
+from howsure.report.charts import Axis, Chart, Named, dots
+from howsure.report.document import Value
 from howsure.report.sureness import histogram_by_outcome
+from report import rendered
 
 ATTACK = "<script>alert(1)</script>"
 
 
 def drawn(chart: Chart, rows: object = ()) -> str:
-    return str(chart.figure("how to read it", ["x", "y"], rows or [(1, 2.5)]))  # type: ignore[arg-type]
+    return rendered.drawn(chart.figure("how to read it", ["x", "y"], rows or [(1, 2.5)]))  # type: ignore[arg-type]
 
 
 def svg_of(html: str) -> ElementTree.Element:
@@ -94,17 +94,17 @@ def test_words_from_outside_stay_words() -> None:
     html = drawn(chart, [(ATTACK, 1)])
     assert "<script" not in html
     assert html.count("&lt;script&gt;") >= 5
-    named = str(dots("t", "c", Axis("x"), [Named(ATTACK, 0.5, 0.1, 0.9, ATTACK)]))
+    named = rendered.drawn(dots("t", "c", Axis("x"), [Named(ATTACK, Value(0.5, "", 0.1, 0.9), ATTACK)]))
     assert "<script" not in named
 
 
 def test_values_by_name() -> None:
-    html = str(
+    html = rendered.drawn(
         dots(
             "By group",
             "c",
             Axis("right", 0, 1, percent=True),
-            [Named("a", 0.5, 0.25, 0.75, "2 of 4"), Named("b", None)],
+            [Named("a", Value(0.5, "", 0.25, 0.75), "2 of 4"), Named("b", Value(None))],
             level=(0.25, "chance"),
         )
     )
@@ -119,7 +119,7 @@ def test_values_by_name() -> None:
 
 
 def test_only_so_many_names_are_drawn_and_the_rest_is_counted() -> None:
-    html = str(dots("t", "c", Axis("x"), [Named(f"n{i}", float(i)) for i in range(40)]))
+    html = rendered.drawn(dots("t", "c", Axis("x"), [Named(f"n{i}", Value(float(i))) for i in range(40)]))
     assert "The first 30 of 40 are drawn." in html
     assert "n39" in html, "the table has them all"
 
@@ -131,26 +131,26 @@ def test_a_plot_needs_no_style_of_its_own(word: str) -> None:
 
 def test_labels_of_upright_lines_have_rows_of_their_own() -> None:
     chart = Chart("t", Axis("x", 0, 10), Axis("y", 0, 1)).upright(2, "first").upright(2.1, "second", row=1)
-    drawn = str(chart.figure("", [], []))
-    first, second = (drawn.index(">first<"), drawn.index(">second<"))
-    places = [re.findall(r' y="([\d.]+)"', drawn[:at])[-1] for at in (first, second)]
+    html = rendered.drawn(chart.figure("", [], []))
+    first, second = (html.index(">first<"), html.index(">second<"))
+    places = [re.findall(r' y="([\d.]+)"', html[:at])[-1] for at in (first, second)]
     assert float(places[1]) - float(places[0]) == 14
 
 
 def test_whole_numbers_are_counted_in_bars_of_whole_widths() -> None:
     values, right = np.array([0.0, 0.0, 3.0, 30.0]), np.array([1.0, 0.0, 1.0, 0.0])
-    drawn = histogram_by_outcome("t", "c", "turns", values, right, whole=True)
-    rows = re.findall(r"<tr>(.*?)</tr>", str(drawn))[1:]
+    html = rendered.drawn(histogram_by_outcome("t", "c", "turns", values, right, whole=True))
+    rows = re.findall(r"<tr>(.*?)</tr>", html)[1:]
     cells = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in rows]
     assert cells[0] == ["0", "2", "1", "1"]
     assert cells[1] == ["2", "4", "1", "0"]
     assert cells[-1][:2] == ["30", "32"]
-    assert ">runs<" in str(histogram_by_outcome("t", "c", "u", np.array([1.0]), np.array([1.0]), what="runs"))
+    assert ">runs<" in rendered.drawn(histogram_by_outcome("t", "c", "u", np.array([1.0]), np.array([1.0]), what="runs"))
 
 
 def test_a_long_note_has_room_within_the_picture() -> None:
     note = "12,345,678 bytes, cut"
-    root = svg_of(str(dots("t", "c", Axis("x", 0, 1), [Named("a", 1.0, note=note)])))
+    root = svg_of(rendered.drawn(dots("t", "c", Axis("x", 0, 1), [Named("a", Value(1.0), note)])))
     words = next(one for one in root.iter("text") if one.text == note)
     assert float(words.get("x") or 0) + 6.2 * len(note) < 620
     assert float(next(root.iter("circle")).get("cx") or 0) < float(words.get("x") or 0), "and the dots end before it"

@@ -8,8 +8,7 @@ import htpy as h
 import pytest
 
 import browser as chrome
-from howsure.report.html import table
-from howsure.report.html import standalone
+from howsure.report.html import standalone, table
 
 pytestmark = [
     pytest.mark.long,
