@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from howsure.errors import InputError
-from howsure.report.viewer import serve
+from howsure.report.viewer import server
 from report.viewer.asking import write_run
 
 pytestmark = pytest.mark.long
@@ -120,11 +120,11 @@ def test_what_cannot_be_served_is_one_sentence(tmp_path: Path) -> None:
     said = refused(tmp_path, "--host", "192.0.2.1", "--token", "auto")
     assert "--host 192.0.2.1 is no address of this machine" in said
     with pytest.raises(InputError, match="--host is empty"):
-        serve.checked_host("")
+        server.checked_host("")
 
 
 def test_an_address_of_the_sixth_version_is_one_that_can_be_opened() -> None:
-    assert serve.Address(serve.checked_host("[::1]"), 8765, None).url == "http://[::1]:8765/"
+    assert server.Address(server.checked_host("[::1]"), 8765, None).url == "http://[::1]:8765/"
 
 
 def test_a_dry_run_serves_nothing(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ from rich.text import Text
 
 import howsure
 from howsure.cli import common
-from howsure.report.terminal import output, remarks
 from howsure.report.progress import progress_for
-from howsure.report.terminal import plain_table, where_it_lies
+from howsure.report.terminal import output, plain_table, remarks, where_it_lies
 from howsure.report.text import printable, printable_json
-from howsure.report.viewer import listing
+from howsure.report.viewer import library
 from howsure.runs import Run, Sample
 from report.viewer.asking import Browser, write_run
 
@@ -163,7 +162,7 @@ def test_a_fault_of_the_viewer_is_one_line(
     def broken(_: Any) -> None:
         raise ValueError(f"{NASTY}\nforged")
 
-    monkeypatch.setattr(listing.Listing, "look", broken)
+    monkeypatch.setattr(library.Listing, "look", broken)
     assert Browser(tmp_path).get("/").status == 500
     (record,) = [record for record in caplog.records if record.name == "howsure.viewer"]
     assert "owned" in record.getMessage()

@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from howsure.report.viewer import connections, serve
+from howsure.report.viewer import guard, server
 from report.viewer.asking import write_run
 from security.viewing import get, port_of, viewing
 
@@ -60,7 +60,7 @@ def test_the_limit_leaves_descriptors_for_files(monkeypatch: pytest.MonkeyPatch)
     in_use = len(os.listdir("/dev/fd"))
     for allowed, expected in ((in_use + 108, 25), (in_use, 1), (1 << 20, 256), (resource.RLIM_INFINITY, 256)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, allowed=allowed: (allowed, allowed))
-        assert abs(connections.most_connections() - expected) <= 1
+        assert abs(guard.most_connections() - expected) <= 1
 
 
 # -- the server alone, with short times ------------------------------------------------------------------------------
@@ -79,19 +79,19 @@ async def _answers(scope: Scope, receive: Receive, send: Send) -> None:
 @pytest.fixture
 def serving(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     """Starts a server that takes at most so many connections; gives its port."""
-    monkeypatch.setattr(connections, "REQUEST_SECONDS", SHORT)
-    monkeypatch.setattr(connections, "STALLED_SECONDS", 2.5 * SHORT)
+    monkeypatch.setattr(guard, "REQUEST_SECONDS", SHORT)
+    monkeypatch.setattr(guard, "STALLED_SECONDS", 2.5 * SHORT)
     with contextlib.ExitStack() as ends:
 
         def start(most: int = 8) -> int:
-            monkeypatch.setattr(connections, "MOST_CONNECTIONS", most)
-            listener = serve.listen("127.0.0.1", 0)
+            monkeypatch.setattr(guard, "MOST_CONNECTIONS", most)
+            listener = server.listen("127.0.0.1", 0)
             config = uvicorn.Config(_answers, log_level="critical", lifespan="off", ws="none", timeout_keep_alive=60)
-            server = connections.Server(config)
-            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+            running = guard.Server(config)
+            thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
             thread.start()
             ends.callback(thread.join, 10)
-            ends.callback(setattr, server, "should_exit", True)
+            ends.callback(setattr, running, "should_exit", True)
             port: int = listener.getsockname()[1]
             return port
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from howsure.errors import InputError
-from howsure.report.viewer import serve
+from howsure.report.viewer import server
 from security.viewing import get, port_of, viewing
 
 TOKEN = "a-token-of-thirty-characters-x"
@@ -29,33 +29,33 @@ def test_a_token_on_the_command_line_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"^--token takes `auto` alone, .* --token-file, or in HOWSURE_VIEW_TOKEN$"
     ) as no:
-        serve.checked_token("127.0.0.1", TOKEN)
+        server.checked_token("127.0.0.1", TOKEN)
     assert TOKEN not in str(no.value)
 
 
 def test_an_open_address_needs_one(monkeypatch: pytest.MonkeyPatch, token_file: Path) -> None:
-    monkeypatch.delenv(serve.TOKEN_VARIABLE, raising=False)
-    assert serve.checked_token("127.0.0.1", None) is None
+    monkeypatch.delenv(server.TOKEN_VARIABLE, raising=False)
+    assert server.checked_token("127.0.0.1", None) is None
     with pytest.raises(InputError, match="lets other machines in, and needs a token: --token auto makes one"):
-        serve.checked_token("0.0.0.0", None)
-    assert serve.checked_token("0.0.0.0", None, token_file) == TOKEN
-    monkeypatch.setenv(serve.TOKEN_VARIABLE, TOKEN[::-1])
-    assert serve.checked_token("127.0.0.1", None) == TOKEN[::-1]
-    assert serve.checked_token("127.0.0.1", None, token_file) == TOKEN
-    made = serve.checked_token("127.0.0.1", "auto")
+        server.checked_token("0.0.0.0", None)
+    assert server.checked_token("0.0.0.0", None, token_file) == TOKEN
+    monkeypatch.setenv(server.TOKEN_VARIABLE, TOKEN[::-1])
+    assert server.checked_token("127.0.0.1", None) == TOKEN[::-1]
+    assert server.checked_token("127.0.0.1", None, token_file) == TOKEN
+    made = server.checked_token("127.0.0.1", "auto")
     assert made is not None
     assert made not in (TOKEN, TOKEN[::-1])
 
 
 def test_a_poor_token_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch, token_file: Path) -> None:
     for poor in ("", "secret", "sixteen letters and spaces", f"{TOKEN}é"):
-        monkeypatch.setenv(serve.TOKEN_VARIABLE, poor)
+        monkeypatch.setenv(server.TOKEN_VARIABLE, poor)
         with pytest.raises(InputError, match="HOWSURE_VIEW_TOKEN must hold 16 characters or more") as no:
-            serve.checked_token("0.0.0.0", None)
+            server.checked_token("0.0.0.0", None)
         assert not poor or poor not in str(no.value)
         token_file.write_text(poor)
         with pytest.raises(InputError, match="token must hold 16 characters or more") as no:
-            serve.checked_token("0.0.0.0", None, token_file)
+            server.checked_token("0.0.0.0", None, token_file)
         assert not poor or poor not in str(no.value)
 
 
@@ -63,17 +63,17 @@ def test_a_token_file_is_a_file_of_ones_own(tmp_path: Path, token_file: Path) ->
     for mode in (0o604, 0o640, 0o602):
         token_file.chmod(mode)
         with pytest.raises(InputError, match=rf"its mode is {mode:04o}.*: chmod 600 "):
-            serve.checked_token("0.0.0.0", None, token_file)
+            server.checked_token("0.0.0.0", None, token_file)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="is not a file but a pipe or a device"):
-        serve.checked_token("0.0.0.0", None, tmp_path / "pipe")
+        server.checked_token("0.0.0.0", None, tmp_path / "pipe")
     for path, why in ((tmp_path / "nothing", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(InputError, match=f"cannot be read: {why}"):
-            serve.checked_token("0.0.0.0", None, path)
+            server.checked_token("0.0.0.0", None, path)
     token_file.chmod(0o600)
     token_file.write_text("x" * 5000)
     with pytest.raises(InputError, match="is larger than 4,096 bytes"):
-        serve.checked_token("0.0.0.0", None, token_file)
+        server.checked_token("0.0.0.0", None, token_file)
 
 
 def test_the_token_stands_on_no_command_line(tmp_path: Path, token_file: Path) -> None:
@@ -104,5 +104,5 @@ def test_the_token_stands_on_no_command_line(tmp_path: Path, token_file: Path) -
 def test_without_a_token_the_address_itself_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
-    with serve.opened_in_browser(serve.Address("127.0.0.1", 8765, None)):
+    with server.opened_in_browser(server.Address("127.0.0.1", 8765, None)):
         assert opened == ["http://127.0.0.1:8765/"]

@@ -40,8 +40,7 @@ def view(options: ViewerOptions, view: View) -> int:
     Example: howsure view runs/
     """
     from howsure.report.text import counted
-    from howsure.report.viewer import serve as server
-    from howsure.report.viewer.places import served_root
+    from howsure.report.viewer import check_installed
     from howsure.runs import find_runs
 
     if is_address(options.folder):
@@ -51,7 +50,10 @@ def view(options: ViewerOptions, view: View) -> int:
             f"gsutil rsync), or write a page with `howsure report {name}`"
         )
     folder = Path(options.folder)
-    server.check_installed()
+    check_installed()
+    from howsure.report.viewer import server
+    from howsure.report.viewer.library import served_root
+
     served_root(folder)
     host = server.checked_host(options.host)
     token = server.checked_token(host, options.token, options.token_file)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from howsure.evidence import Outcome
-from howsure.report.viewer.app import make_app
+from howsure.report.viewer.server import make_app
 from howsure.runs import Identity, Manifest, Sample
 from howsure.runs.files import to_json
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howsure.report.viewer.address import MOST_FIELDS, State, fields_of, query_of
-from howsure.report.viewer.query import Query
+from howsure.report.viewer.query import MOST_FIELDS, Query, State, fields_of, query_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8).map(str.strip)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howsure import isolated
-from howsure.report.viewer import apart
+from howsure.report.viewer import library, pages
 from howsure.runs import Run
 from howsure.runs.files import to_json
 from howsure.studies.mcq.judge import judge
@@ -31,17 +31,17 @@ def test_a_process_of_its_own_finds_the_same(
 ) -> None:
     asked = ("/compare?a=one&b=two", "/compare?a=one&b=stopped")
     here = [Browser(folder).get(address).text for address in asked]
-    assert "Right in A, wrong in B: 1" in here[0]
+    assert "right in A, wrong in B: 1" in here[0]
     assert "A is not finished" in here[1] or "B is not finished" in here[1]
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "howsure.py").write_text("raise SystemExit('not ours')")
     monkeypatch.chdir(elsewhere)
-    monkeypatch.setattr(apart, "LARGE_BYTES", 0)
+    monkeypatch.setattr(library, "LARGE_BYTES", 0)
     assert [Browser(folder).get(address).text for address in asked] == here
 
 
 def test_a_process_that_was_ended_is_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "LARGE_BYTES", 0)
+    monkeypatch.setattr(library, "LARGE_BYTES", 0)
     monkeypatch.setattr(isolated.sys, "executable", "/bin/false" if os.path.exists("/bin/false") else "/usr/bin/false")
     page = Browser(folder).get("/compare?a=one&b=two")
     assert page.status == 200
@@ -56,7 +56,7 @@ def test_nobody_else_waits_for_a_comparison(folder: Path, monkeypatch: pytest.Mo
         assert enough.wait(10)
         return {}
 
-    monkeypatch.setattr(apart, "compare", slow)
+    monkeypatch.setattr(pages, "compare_apart", slow)
     monkeypatch.setattr("howsure.report.views.STRICT", False)
     browser = Browser(folder)
     comparing = threading.Thread(target=browser.get, args=("/compare?a=one&b=two",))

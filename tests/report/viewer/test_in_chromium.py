@@ -17,10 +17,8 @@ import msgspec
 import pytest
 
 import browser as chrome
-from howsure.report.views import Card
-from howsure.report.run_data import Embedded
-from howsure.report.html import card
-from howsure.report.html import standalone
+from howsure.report.document import Card
+from howsure.report.html import card, standalone
 from howsure.runs import Identity, Run, RunWriter
 from howsure.studies.mcq.judge import judge
 from howsure.studies.mcq.record import McqRecord
@@ -285,8 +283,8 @@ def test_reports_alone(opened: Any, runs: Path, study: str, scheme: str) -> None
 
 def test_a_long_word_does_not_make_a_narrow_page_wider(watched: chrome.Watched, tmp_path: Path) -> None:
     path = "/a/folder/whose/name/goes/on/" + "and-on" * 30
-    said = Card("k", "a sample", "1.7 % sure, clicked where there is nothing to click at all", False, None)
-    shown = [h.p(class_="quiet")[path], h.p[path], h.h2[path], card(said, Embedded(tmp_path, 0))]
+    said = Card("a sample", "1.7 % sure, clicked where there is nothing to click at all", False, list)
+    shown = [h.p(class_="quiet")[path], h.p[path], h.h2[path], card(said)]
     (tmp_path / "page.html").write_text(standalone("long", [h.main[shown]]))
     watched.page.set_viewport_size({"width": 390, "height": 800})
     watched.page.goto((tmp_path / "page.html").as_uri())

@@ -11,24 +11,25 @@ import pytest
 
 from howsure.report import rows as columns
 from howsure.report.rows import Column, Place, Table
-from howsure.report.run_data import Embedded, Material
+from howsure.report.run_data import Embedded, StoredRun
 from howsure.report.viewer import library
 from howsure.report.viewer.library import Library, RunLinks
+from howsure.report.views import RecordView
 from report.viewer.asking import Browser, question, write_run
 
 MANY = [question(place, 0.2 + 0.6 * (place % 2)) for place in range(300)]
 
 
-def whole(folder: Path) -> Material:
-    return Material(folder, Embedded(folder, 0))
+def whole(folder: Path) -> StoredRun:
+    return StoredRun(folder, Embedded(folder, 0))
 
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request reads one small block and no more, and the thread behind it is in no hurry."""
     monkeypatch.setattr(library, "FIRST_SECONDS", 1e-9)
-    plain = Material.read_some
-    monkeypatch.setattr(Material, "read_some", lambda self: (time.sleep(0.02), plain(self, 20_000))[1])
+    plain = StoredRun.read_some
+    monkeypatch.setattr(StoredRun, "read_some", lambda self: (time.sleep(0.02), plain(self, 20_000))[1])
 
 
 @pytest.mark.usefixtures("slow")
@@ -51,7 +52,7 @@ def test_many_may_ask_while_a_run_is_read(tmp_path: Path) -> None:
     def ask() -> None:
         run = shelf.whole("many")
         with run.lock:
-            counts.append(len(run.material.table))
+            counts.append(len(run.data.table))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -63,7 +64,7 @@ def test_many_may_ask_while_a_run_is_read(tmp_path: Path) -> None:
 
 def test_reading_in_steps_gives_what_reading_at_once_gives(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "many", MANY)
-    steps = Material(folder, RunLinks("many", folder), at_once=False)
+    steps = StoredRun(folder, RunLinks("many", folder), at_once=False)
     assert len(steps.table) == 0
     while not steps.read_some(1_500):
         pass
@@ -123,9 +124,9 @@ def test_a_folder_that_holds_another_study_now_is_read_as_such(tmp_path: Path) -
     manifest["identity"]["study"] = "unheard-of"
     (folder / "run.json").write_text(json.dumps(manifest))
     run.catch_up()
-    assert run.material.pages.__name__.endswith(".plain")
+    assert isinstance(run.data.view, RecordView)
     assert [column.name for column in run.finder.columns()] == ["id", "correct"]
-    assert len(run.material.table) == 3
+    assert len(run.data.table) == 3
 
 
 def test_nobody_waits_for_a_reader_that_has_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,10 +134,10 @@ def test_nobody_waits_for_a_reader_that_has_died(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(library, "FIRST_SECONDS", 0.0)
     turns = iter([False])
 
-    def fails(self: Material) -> bool:
+    def fails(self: StoredRun) -> bool:
         return next(turns)
 
-    monkeypatch.setattr(Material, "read_some", fails)
+    monkeypatch.setattr(StoredRun, "read_some", fails)
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     page = Browser(tmp_path).get("/run?path=many&sort=margin")
     for thread in threading.enumerate():
@@ -187,4 +188,4 @@ def test_samples_that_were_changed_are_seen_to_have_changed(tmp_path: Path) -> N
     (folder / "new").rename(folder / "samples.jsonl")
     known.catch_up()
     assert known.version != seen, "as many as before, but not the same"
-    assert "7" in known.material.table.values("question")[1]
+    assert "7" in known.data.table.values("question")[1]

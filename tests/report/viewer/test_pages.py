@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from howsure.errors import RunDamaged
-from howsure.report.run_data import Embedded, Material
+from howsure.report.run_data import Embedded, StoredRun
 from howsure.runs import Run, RunWriter
 from howsure.runs.files import to_json
 from howsure.studies.mcq.judge import judge
@@ -186,7 +186,7 @@ def test_columns_say_what_they_mean_and_empty_ones_are_hidden(folder: Path) -> N
 
 
 def test_plots_of_a_large_run_come_after_its_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.report.viewer.run.DRAWN_AT_ONCE", 3)
+    monkeypatch.setattr("howsure.report.viewer.pages.DRAWN_AT_ONCE", 3)
     browser = Browser(folder)
     page = browser.get("/run?path=one").text
     assert 'data-later="/parts?path=one"' in page
@@ -222,7 +222,7 @@ def test_samples_with_one_name_have_a_page_each(tmp_path: Path) -> None:
 
 
 def test_a_sample_is_never_shown_under_the_name_of_another(folder: Path) -> None:
-    material = Material(folder / "one", Embedded(folder, 0))
+    material = StoredRun(folder / "one", Embedded(folder, 0))
     path = folder / "one" / "samples.jsonl"
     path.write_bytes(path.read_bytes().replace(b"q-0", b"q-9"))
     assert material.sample(1).id == "q-1"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from howsure.errors import InputError
-from howsure.report.viewer.places import NotServed, run_within, served_root
+from howsure.report.viewer.library import NotServed, run_within, served_root
 from report.viewer.asking import Browser, write_run
 
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.report.rows import Column, Place, Table
 from howsure.report.html import number
-from howsure.report.viewer.address import address, fields_of, query_of
-from howsure.report.viewer.query import MOST_CHOICES, Finder, Query
+from howsure.report.rows import Column, Place, Table
+from howsure.report.viewer.query import MOST_CHOICES, Finder, Query, address, fields_of, query_of
 
 COLUMNS = (
     Column("id", "sample", "text"),

@@ -15,8 +15,7 @@ from htpy import Element, Node
 from howsure.report.html import flag, notice, number, words
 from howsure.report.rows import Column
 from howsure.report.text import counted
-from howsure.report.viewer.address import FILTER, State
-from howsure.report.viewer.query import PAGE_ROWS, Finder, Found
+from howsure.report.viewer.query import FILTER, PAGE_ROWS, Finder, Found, State
 
 CHOICE_CHARACTERS = 60
 SHORT_CHARACTERS, WIDE_CHARACTERS = 16, 60

@@ -1,23 +1,80 @@
-"""Runs that somebody looks at, kept in memory while there is room, and read on where their files have grown.
+"""Runs below the folder that is served, and nothing outside it: listed, opened, kept in memory, read on as they grow.
 
 A hundred thousand samples take about a second to read. Nobody waits for that: what is there after a moment is shown,
-and a thread reads the rest.
-"""
+and a thread reads the rest. Large comparisons are made in a process of their own."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 import time
 from collections import OrderedDict
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from howsure.errors import HowsureError
-from howsure.report.rows import ROOM_FOR_TEXT
+import msgspec
+
+from howsure.errors import CANNOT, HowsureError, InputError
+from howsure.isolated import python
+from howsure.report.rows import ROOM_FOR_TEXT, Column, Place, Table
 from howsure.report.run_data import StoredRun, picture_within
-from howsure.report.viewer.address import State
-from howsure.report.viewer.places import Mark, mark_of, run_within
-from howsure.report.viewer.query import Finder
-from howsure.runs.folder import MANIFEST, SAMPLES, SUMMARY
+from howsure.report.text import counted, figure, printable
+from howsure.report.viewer.query import Finder, State
+from howsure.runs import Run, find_runs
+from howsure.runs.reading import MANIFEST, SAMPLES, SUMMARY, count_lines, open_file
+
+HERE = "."
+_SYSTEMS_OWN = ("\\", ":") if os.name == "nt" else ()
+"""What would lead to another place by another spelling, on Windows."""
+
+Mark = tuple[int, int, int] | None
+"""By what a file is seen to have changed; None where there is none."""
+
+
+class NotServed(HowsureError):
+    """Something that is not there, or that is not for the viewer to show."""
+
+
+def run_within(root: Path, name: str) -> Path:
+    """The run folder with this name below `root`, which must be resolved. Symbolic links are not followed."""
+    parts = [] if name == HERE else name.split("/")
+    if any(_is_odd(part) for part in parts):
+        raise NotServed("The address names no run folder below the one that is served.")
+    folder = root.joinpath(*parts)
+    try:
+        if folder.resolve(strict=True) != folder or not (folder / MANIFEST).exists():
+            raise NotServed("There is no run folder of this name; it may have been moved or deleted.")
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, HowsureError):
+            raise
+        raise NotServed("There is no run folder of this name; it may have been moved or deleted.") from error
+    return folder
+
+
+def name_within(root: Path, folder: Path) -> str:
+    return folder.relative_to(root).as_posix()
+
+
+def served_root(folder: Path) -> Path:
+    """The folder to serve, by the one name that all checks go by."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder: name one that holds run folders, or make some with `howsure demo`")
+    return folder.resolve()
+
+
+def mark_of(path: Path) -> Mark:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _is_odd(part: str) -> bool:
+    """Hidden folders are none of ours, and neither is anything that climbs."""
+    return not part or part.startswith(".") or "\0" in part or any(sign in part for sign in _SYSTEMS_OWN)
+
 
 FIRST_SECONDS = 0.15
 """For how long a request reads before it shows what there is."""
@@ -165,3 +222,157 @@ class Library:
 
 def _signature(folder: Path) -> Signature:
     return tuple(mark_of(folder / name) for name in (MANIFEST, SUMMARY, SAMPLES))
+
+
+LARGE_BYTES = 40_000_000
+"""Of both files of samples together; fewer are compared sooner than a process starts."""
+
+
+def compare_apart(a: Run, b: Run) -> Any:
+    """As `studies.comparing.compare`, in a process of its own where the runs are large: two of 100,000 take seconds and
+    hundreds of megabytes, which the viewer neither keeps nor takes from those who ask for something else meanwhile."""
+    from howsure.studies.comparing import compare  # the studies take a while to load
+    from howsure.studies.registry import study_named
+
+    if _sample_bytes(a) + _sample_bytes(b) < LARGE_BYTES:
+        return compare(a, b)
+    howsure = python("-m", "howsure", "compare", *(os.path.abspath(run.path) for run in (a, b)), "--json", "--quiet")
+    done = subprocess.run(**howsure, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode == 0:
+        return msgspec.json.decode(done.stdout, type=study_named(a.manifest.identity.study).comparison)
+    raise InputError(_said(done.stderr) or "the comparison was ended before it was done, perhaps for want of memory")
+
+
+def _sample_bytes(run: Run) -> int:
+    mark = mark_of(run.path / SAMPLES)
+    return 0 if mark is None else mark[1]
+
+
+def _said(errors: bytes) -> str:
+    """The sentence that ended it, which stands last."""
+    return errors.decode("utf-8", "replace").strip().rpartition("\n")[2].removeprefix("howsure: error: ")
+
+
+COLUMNS = (
+    Column("run", "run", "text", help="The run folder, below the one that is served."),
+    Column("study", "study", "word", help="Which of the studies it is."),
+    Column("model", "model", "text", help="The model's name, as it was given."),
+    Column(
+        "figures",
+        "figures",
+        "text",
+        help="The headline figures with their intervals, and what qualifies them; or why there are none.",
+        shown=600,
+    ),
+    Column(
+        "status",
+        "status",
+        "word",
+        help="finished; running; stopped (killed), interrupted (Ctrl-C) or failed: the command that made it, with the "
+        "same --out, goes on from there.",
+    ),
+    Column("started", "started (UTC)", "text", help="When it was begun."),
+    Column("items", "items", "number", digits=0, help="How many samples it has when it is finished."),
+    Column("data", "data", "text", help="Where the data was read from."),
+)
+SHOWN_FIGURES = 3
+
+
+class Listed(NamedTuple):
+    names: list[str]
+    finder: Finder
+    version: str
+    running: bool
+
+
+class Listing:
+    """Looks below the folder each time, and reads again only what has changed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._lock = threading.Lock()
+        self._known: dict[Path, tuple[tuple[Mark, ...], dict[str, Any]]] = {}
+        self._lines: dict[Path, tuple[int, int, int]] = {}
+
+    def look(self) -> Listed:
+        with self._lock:
+            paths = self._paths()
+            rows = [self._row(path) for path in paths]
+            self._known = {path: self._known[path] for path in paths if path in self._known}
+        names = [name_within(self.root, path) for path in paths]
+        table = Table(COLUMNS)
+        table.extend([
+            (name, Place(0, 0), row | {"run": printable(name, one_line=True), "_index": place})
+            for place, (name, row) in enumerate(zip(names, rows, strict=True))
+        ])  # fmt: skip
+        version = f"{hash(tuple(map(str, rows))) & 0xFFFFFFFFFFFF:012x}"
+        return Listed(names, Finder(table), version, any(row.get("status") == "running" for row in rows))
+
+    def _paths(self) -> list[Path]:
+        try:
+            return find_runs(self.root)
+        except (OSError, HowsureError) as error:
+            raise NotServed(f"The folder cannot be looked through just now ({error}): try again.") from error
+
+    def _row(self, path: Path) -> dict[str, Any]:
+        marks = tuple(mark_of(path / name) for name in (MANIFEST, SUMMARY))
+        known = self._known.get(path)
+        if known is None or known[0] != marks or known[1].get("status") in ("running", "stopped"):
+            known = self._known[path] = marks, self._read(path)
+        return known[1]
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        try:
+            run_within(self.root, name_within(self.root, path))
+            run = Run(path)
+            return _facts(run) | {"figures": _figures(run) or self._so_far(run)}
+        except HowsureError as error:
+            return {"status": "damaged", "figures": str(error)}
+
+    def _so_far(self, run: Run) -> str:
+        if run.manifest.error:
+            return run.manifest.error
+        return f"{self._count_lines(run.path):,} of {counted(run.manifest.items, 'sample')} so far"
+
+    def _count_lines(self, folder: Path) -> int:
+        """The lines of its samples, of which only those are read that are new."""
+        try:
+            with open_file(folder, SAMPLES) as file:
+                about = os.fstat(file.fileno())
+                inode, end, lines = self._lines.get(folder, (0, 0, 0))
+                if about.st_ino != inode or about.st_size < end:
+                    end = lines = 0
+                file.seek(end)
+                more, size = count_lines(file)
+        except OSError:
+            return 0
+        self._lines[folder] = about.st_ino, end + size, lines + more
+        return lines + more
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    manifest = run.manifest
+    name = manifest.identity.model.get("name")
+    return {
+        "study": manifest.identity.study,
+        "model": name if isinstance(name, str) else None,
+        "data": manifest.source or None,
+        "started": manifest.started[:16].replace("T", " "),
+        "status": run.status,
+        "items": manifest.items,
+    }
+
+
+def _figures(run: Run) -> str:
+    """The first headline figures; a sentence where the summary does not hold them."""
+    if run.status != "finished":
+        return ""
+    try:
+        summary = run.summary
+        if summary is None:
+            return "summary.json is missing: run the same command again to have it written"
+        return " · ".join(figure(entry) for entry in summary["headline"][:SHOWN_FIGURES]) or "no figures"
+    except HowsureError as error:
+        return str(error)
+    except CANNOT as error:
+        return f"summary.json does not hold what it should: {type(error).__name__}"

@@ -1,10 +1,19 @@
-"""Which address leads to which page. Every page is a pure look at the folder; nothing is ever written."""
+"""The viewer as a server on this machine: which address leads to which page, each a pure look at the folder."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import html
 import logging
-from collections.abc import Callable
+import os
+import secrets
+import socket
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,23 +22,27 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from howsure.errors import HowsureError, RunDamaged
+from howsure.errors import HowsureError, InputError, RunDamaged
 from howsure.report.html import asset, standalone, standalone_policy
 from howsure.report.run_data import LARGEST_PICTURE_BYTES, PICTURE_KINDS, Embedded, picture_within
 from howsure.report.run_report import PICTURE_BYTES, fitted, footer, title_of
 from howsure.report.text import printable
-from howsure.report.viewer.address import State, fields_of, query_of
-from howsure.report.viewer.comparison import comparison_page
-from howsure.report.viewer.frame import problem_page, safely
 from howsure.report.viewer.guard import Guard
-from howsure.report.viewer.home import home_grid, home_page
-from howsure.report.viewer.library import Library, Opened
-from howsure.report.viewer.listing import Listing
-from howsure.report.viewer.places import NotServed, run_within, served_root
-from howsure.report.viewer.progress import progress_line, progress_of
-from howsure.report.viewer.query import PAGE_ROWS
-from howsure.report.viewer.run import parts_page, run_grid, run_page
-from howsure.report.viewer.sample import sample_page
+from howsure.report.viewer.library import Library, Listing, NotServed, Opened, run_within, served_root
+from howsure.report.viewer.pages import (
+    comparison_page,
+    home_grid,
+    home_page,
+    parts_page,
+    problem_page,
+    progress_line,
+    progress_of,
+    run_grid,
+    run_page,
+    safely,
+    sample_page,
+)
+from howsure.report.viewer.query import PAGE_ROWS, State, fields_of, query_of
 from howsure.runs.reading import read_file
 
 ASSETS = {"howsure.css": "text/css", "howsure.js": "text/javascript", "viewer.js": "text/javascript"}
@@ -186,3 +199,139 @@ def _our_fault(request: Request, error: Exception) -> Response:
     where = f"{type(error).__name__}: {error}, at {request.url.path}"
     OURS.error("%s", printable(where, one_line=True))
     return _html(problem_page(f"The viewer made a mistake here ({type(error).__name__}); the other pages stand."), 500)
+
+
+PORT = 8765
+PORTS_TRIED = 20
+SHORTEST_TOKEN, LONGEST_TOKEN_FILE = 16, 4096
+AUTOMATIC, TOKEN_VARIABLE = "auto", "HOWSURE_VIEW_TOKEN"
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Hosts that mean every address of this machine, and the one that can be opened here."""
+
+
+class Address(NamedTuple):
+    """Where the viewer listens, and what must be given there."""
+
+    host: str
+    port: int
+    token: str | None
+
+    @property
+    def url(self) -> str:
+        host = EVERYWHERE.get(self.host, self.host)
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+
+def checked_host(host: str) -> str:
+    """The address to listen on, without the brackets that IPv6 has in a browser."""
+    plain = host.strip().removeprefix("[").removesuffix("]")
+    if not plain:
+        raise InputError("--host is empty: name an address of this machine, such as 127.0.0.1, or leave it out")
+    return plain
+
+
+def checked_token(host: str, token: str | None, file: Path | None = None) -> str | None:
+    """The token to ask for, None where only this machine can reach the viewer and none was wanted.
+
+    It stands in a file or in the environment: what stands on a command line, `ps` shows to everybody.
+    """
+    from howsure.report.viewer.guard import is_loopback
+
+    if token == AUTOMATIC and file is None:
+        return secrets.token_urlsafe(24)
+    if token is not None:
+        raise InputError(
+            f"--token takes `{AUTOMATIC}` alone, since other users of this machine can read a command line: keep a "
+            f"token of your own in a file that only you can read, for --token-file, or in {TOKEN_VARIABLE}"
+        )
+    if file is not None:
+        return _usable(_from_file(file), str(file))
+    if (given := os.environ.get(TOKEN_VARIABLE)) is not None:
+        return _usable(given, TOKEN_VARIABLE)
+    if not is_loopback(host):
+        raise InputError(
+            f"--host {host} lets other machines in, and needs a token: --token {AUTOMATIC} makes one, "
+            f"--token-file FILE or {TOKEN_VARIABLE} hold one of your own"
+        )
+    return None
+
+
+def _usable(token: str, where: str) -> str:
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not all(c.isalnum() or c in "-_.~" for c in token):
+        raise InputError(
+            f"{where} must hold {SHORTEST_TOKEN} characters or more, of letters, digits, - _ . and ~: choose another "
+            f"token, or --token {AUTOMATIC}"
+        )
+    return token
+
+
+def _from_file(path: Path) -> str:
+    """What stands in a file, or in a pipe of the shell's, as in `--token-file <(pass show viewer)`."""
+    from howsure.storage.regular import open_regular
+
+    try:
+        with open_regular(path, most_bytes=LONGEST_TOKEN_FILE, shell_pipes=True) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read(LONGEST_TOKEN_FILE + 1)
+    except OSError as error:
+        raise InputError(f"--token-file {path} cannot be read: {error.strerror or error}") from error
+    if os.name == "posix" and stat.S_ISREG(mode) and mode & 0o077:
+        raise InputError(
+            f"{path} is open to other users of this machine (its mode is {stat.S_IMODE(mode):04o}), so that its token "
+            f"keeps nobody out: chmod 600 {path}"
+        )
+    return content.decode("ascii", "replace").strip()
+
+
+@contextlib.contextmanager
+def opened_in_browser(address: Address) -> Iterator[None]:
+    """With a token, by way of a page that only this user can read: what a browser opens stands on its command line."""
+    import webbrowser
+
+    if address.token is None:
+        webbrowser.open(address.url)
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="howsure-view-") as folder:
+        page = Path(folder) / "open.html"
+        there = html.escape(address.url)
+        page.write_text(f'<meta http-equiv="refresh" content="0; url={there}"><a href="{there}">howsure</a>', "utf-8")
+        webbrowser.open(page.as_uri())
+        yield
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket on this port; where none was asked for, on the usual one or the next that is free."""
+    wanted = [port] if port is not None else list(range(PORT, PORT + PORTS_TRIED))
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    failure: OSError | None = None
+    for one in wanted:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, one))
+            listener.listen(128)  # now, since two may bind to one port before either listens
+        except (OSError, OverflowError) as error:
+            listener.close()
+            failure = error if isinstance(error, OSError) else OSError(str(error))
+            if isinstance(error, socket.gaierror) or failure.errno == errno.EADDRNOTAVAIL:
+                raise InputError(f"--host {host} is no address of this machine ({failure.strerror})") from error
+        else:
+            return listener
+    what = f"port {port} is not to be had" if port is not None else f"no port from {PORT} on is free"
+    raise InputError(f"{what} on {host} ({failure and (failure.strerror or failure)}): choose another with --port")
+
+
+def serve(folder: Path, listener: socket.socket, address: Address) -> None:
+    """Answer until interrupted."""
+    import uvicorn
+
+    from howsure.report.viewer.guard import Server
+
+    app = make_app(folder, host=address.host, token=address.token)
+    config = uvicorn.Config(
+        app, log_level="critical", access_log=False, server_header=False, lifespan="off", ws="none",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    Server(config).run(sockets=[listener])
