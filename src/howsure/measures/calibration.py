@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from howsure.errors import InputError, MissingExtra
 from howsure.isolated import load_matplotlib
 from howsure.measures._checks import binary_vector, check_level, cluster_codes, same_length, unit_vector
-from howsure.measures.intervals import LEAST_UNITS, Interval, mean_interval, share_interval
+from howsure.measures.intervals import LEAST_UNITS, Interval, correlation_of, mean_interval, mover, share_interval
 
 Array = NDArray[np.float64]
 Scheme = Literal["width", "mass"]
@@ -175,28 +174,15 @@ def overconfidence_interval(
     share = share_interval(right, clusters=clusters, level=level)
     if share is None:
         return None
-    mean, accuracy = float(sure.mean()), float(right.mean())
+    mean, accuracy, codes = float(sure.mean()), float(right.mean()), cluster_codes(clusters, len(sure))
     of_mean = mean_interval(sure, clusters=clusters, level=level)
-    below, above = (0.0, 0.0)
+    within = Interval(mean, mean, level, "")
     if of_mean is not None:
-        below, above = mean - max(0.0, of_mean.low), min(1.0, of_mean.high) - mean
-    together = _correlation(sure, right, cluster_codes(clusters, len(sure)))
-    value = mean - accuracy
-    low = value - _joint(below, share.high - accuracy, together)
-    high = value + _joint(above, accuracy - share.low, together)
-    rough = share.approximate or (of_mean is not None and of_mean.approximate)
+        within = replace(of_mean, low=max(0.0, of_mean.low), high=min(1.0, of_mean.high))
+    together = correlation_of(right - accuracy, sure - mean, codes)
+    low, high = mover(accuracy, share, mean, within, together)
+    rough = share.approximate or within.approximate
     return Interval(low, high, level, f"MOVER of Student's t and {share.method}", rough)
-
-
-def _joint(first: float, second: float, correlation: float) -> float:
-    return math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
-
-
-def _correlation(first: Array, second: Array, codes: NDArray[np.int64]) -> float:
-    """Of the sums over units; 0 where one of them does not vary."""
-    sums = [np.bincount(codes, weights=column - column.mean()) for column in (first, second)]
-    scale = math.sqrt(float(sums[0] @ sums[0]) * float(sums[1] @ sums[1]))
-    return float(sums[0] @ sums[1]) / scale if scale > 0.0 else 0.0
 
 
 def smooth_ece(confidence: ArrayLike, correct: ArrayLike) -> float | None:
