@@ -21,9 +21,11 @@ from scipy.special import betaincinv, ndtr, ndtri
 
 from howsure.measures import (
     Interval,
+    ScoredItems,
     auarc,
     auarc_interval,
     auroc,
+    auroc_difference_interval,
     auroc_interval,
     calibration_floor,
     expected_calibration_error,
@@ -31,6 +33,7 @@ from howsure.measures import (
     median_interval,
     overconfidence_interval,
     paired_means,
+    paired_rates,
     paired_shares,
     ratio_interval,
     share_interval,
@@ -414,6 +417,32 @@ def differences() -> Iterable[Case]:
         lambda: 1.0,
         lambda r, u: _paired(np.zeros(u), r.exponential(size=u), None),
     )
+    for gain in (0.0, 0.15):
+        data = f"rates, 1 to 8 trials a task, {gain:.0%} gained"
+        yield Case("paired difference", data, lambda g=gain: g, lambda r, u, g=gain: _rates(r, u, g))
+    for distances in ((1.0, 1.0), (0.5, 1.5)):
+        data = f"AUROC, distances {distances[0]:g} and {distances[1]:g}"
+        truth = float(np.diff(ndtr(np.array(distances) / math.sqrt(2)))[0])
+        yield Case("paired difference", data, lambda t=truth: t, lambda r, u, d=distances: _aurocs_of_pairs(r, u, d))
+
+
+def _rates(rng: Rng, units: int, gain: float) -> Interval | None:
+    """Tasks that are solved with a chance of their own, up to 0.85, tried 1 to 8 times, not as often in both runs."""
+    chance, trials = 0.85 * rng.beta(1.5, 1.0, size=units), rng.integers(1, 9, size=(2, units))
+    rates = [rng.binomial(of, p) / of for of, p in zip(trials, (chance, chance + gain), strict=True)]
+    found = paired_rates(*rates, trials.min(axis=0))
+    return None if found is None else found.interval
+
+
+def _aurocs_of_pairs(rng: Rng, units: int, distances: tuple[float, float]) -> Interval | None:
+    """Two runs of each task in A and two in B: tasks have half the variance of failures and of scores in common."""
+    tasks, common = np.repeat(np.arange(units), 2), rng.normal(size=(2, units))
+    drawn = []
+    for distance in distances:
+        hard, score = (math.sqrt(0.5) * (one[tasks] + rng.normal(size=2 * units)) for one in common)
+        failed = hard > 0.3
+        drawn.append(ScoredItems(score + distance * failed, failed, tasks))
+    return auroc_difference_interval(*drawn)
 
 
 def _flips(uniform: Array, won: float, lost: float, units: NDArray[np.int64] | None) -> Interval | None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError
-from howsure.measures import McNemar, mcnemar_exact, mean_interval, paired_means, paired_shares
+from howsure.measures import McNemar, mcnemar_exact, mean_interval, paired_means, paired_rates, paired_shares
 from howsure.measures.paired import _tango
 
 few = settings(max_examples=100, deadline=None)
@@ -150,3 +150,37 @@ def test_too_little_and_what_cannot_be_used():
         paired_means([1.0], [math.nan])
     with pytest.raises(EvidenceError, match=r"correct_b: 0\.5"):
         mcnemar_exact([1], [0.5])
+
+
+@few
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+def test_rates_of_one_trial_are_shares(pairs):
+    a, b = np.array(pairs, dtype=float).T
+    assert paired_rates(a, b, np.ones(len(a))) == paired_shares(a, b)
+
+
+def test_rates_of_several_trials_are_shares_in_clusters_whichever_trials_are_paired():
+    rng = np.random.default_rng(0)
+    chance = rng.beta(2, 1, size=60)
+    a, b = (rng.random((60, 4)) < one[:, None] for one in (chance, np.minimum(chance + 0.1, 1)))
+    rates = paired_rates(a.mean(axis=1), b.mean(axis=1), np.full(60, 4))
+    trials = paired_shares(a.ravel(), b.ravel(), clusters=np.repeat(np.arange(60), 4))
+    assert rates.mean_difference == pytest.approx(trials.mean_difference)
+    assert rates.interval.low == pytest.approx(trials.interval.low, abs=0.01)
+    assert rates.interval.high == pytest.approx(trials.interval.high, abs=0.01)
+    assert (rates.items, trials.items) == (60, 240)
+
+
+def test_a_unit_of_many_trials_counts_as_one():
+    a, b = [0.0, 0.0, 0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0, 1.0, 1.0]
+    few_trials, many = (paired_rates(a, b, [count, 1, 1, 1, 1, 1]) for count in (1, 100))
+    assert few_trials.mean_difference == many.mean_difference == pytest.approx(1 / 6)
+    assert many.interval.high - many.interval.low > 0.5
+    assert paired_rates(a[:4], b[:4], [9] * 4).interval is None, "four units, however many trials"
+    assert paired_rates([], [], []) is None
+
+
+@pytest.mark.parametrize("trials", [[0, 1], [1], [math.nan, 1]])
+def test_trials_that_are_none_are_refused(trials):
+    with pytest.raises(EvidenceError):
+        paired_rates([0.5, 0.5], [0.5, 0.5], trials)

@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError, InputError
-from howsure.measures import auarc, auarc_interval, auprc, auroc, auroc_interval, rank_failures
+from howsure.measures import (
+    ScoredItems,
+    auarc,
+    auarc_interval,
+    auprc,
+    auroc,
+    auroc_difference_interval,
+    auroc_interval,
+    rank_failures,
+)
 from howsure.measures.ranking import MOST_INFORMATION, auarc_influence, hanley_mcneil, placements
 
 few = settings(max_examples=100, deadline=None)
@@ -255,3 +264,61 @@ def test_what_cannot_be_used_is_refused():
         rank_failures([1.0, 2.0], [0, 1], clusters=[1])
     with pytest.raises(InputError, match="level 2"):
         auarc_interval([1.0, 2.0], [0, 1], level=2)
+
+
+# -- two runs over the same units -------------------------------------------------------------------------------------
+
+
+def pair_of_runs(seed, share, units=60):
+    """Scores and failures of two runs over the same tasks, which have this share of their variance in common."""
+    rng = np.random.default_rng(seed)
+    hard, doubt = rng.normal(size=(2, units)) * math.sqrt(share)
+    runs = []
+    for _ in range(2):
+        failed = hard + rng.normal(size=units) * math.sqrt(1 - share) > 0
+        score = doubt + rng.normal(size=units) * math.sqrt(1 - share) + failed
+        runs.append(ScoredItems(score, failed, np.arange(units)))
+    return runs
+
+
+def width(interval):
+    return interval.high - interval.low
+
+
+def test_the_difference_of_two_areas_is_put_together_from_both():
+    a, b = pair_of_runs(0, 0.0)
+    first, second = (auroc(one.score, one.positive) for one in (a, b))
+    apart = b._replace(unit=b.unit + 1000)
+    interval = auroc_difference_interval(a, apart)
+    own = [auroc_interval(one.score, one.positive) for one in (a, b)]
+    below = math.hypot(second - own[1].low, own[0].high - first)
+    above = math.hypot(own[1].high - second, first - own[0].low)
+    assert (interval.low, interval.high) == pytest.approx((second - first - below, second - first + above))
+
+
+def test_what_units_have_in_common_makes_the_difference_surer():
+    both = [pair_of_runs(seed, 0.9) for seed in range(20)]
+    paired = np.mean([width(auroc_difference_interval(a, b)) for a, b in both])
+    alone = np.mean([width(auroc_difference_interval(a, b._replace(unit=b.unit + 1000))) for a, b in both])
+    assert paired < 0.8 * alone
+
+
+def test_a_difference_of_areas_turns_round_with_its_runs():
+    a, b = pair_of_runs(3, 0.5)
+    there, back = auroc_difference_interval(a, b), auroc_difference_interval(b, a)
+    assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
+
+
+def test_units_may_lack_items_in_one_run_and_hold_several_in_the_other():
+    a, b = pair_of_runs(4, 0.5)
+    b = ScoredItems(np.tile(b.score[:40], 2), np.tile(b.positive[:40], 2), np.tile(b.unit[:40], 2))
+    interval = auroc_difference_interval(a, b)
+    assert interval.low < auroc(b.score, b.positive) - auroc(a.score, a.positive) < interval.high
+    assert interval.method.startswith("MOVER")
+
+
+def test_a_difference_has_no_interval_where_one_of_the_areas_has_none():
+    a, b = pair_of_runs(5, 0.5)
+    few = ScoredItems(a.score[:4], a.positive[:4], a.unit[:4])
+    assert auroc_difference_interval(few, b) is None
+    assert auroc_difference_interval(a, b._replace(positive=np.ones(60))) is None

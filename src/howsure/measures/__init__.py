@@ -53,7 +53,7 @@ from howsure.measures.intervals import (
 from howsure.measures.learned_weights import StateWeights, fit_state_weights, state_features, turn_weights
 from howsure.measures.logprobs import check_logprobs
 from howsure.measures.markov import MarkovModel, MarkovSource, estimate_markov
-from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_means, paired_shares
+from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_means, paired_rates, paired_shares
 from howsure.measures.propagation import (
     PROPAGATIONS,
     Final,
@@ -66,7 +66,15 @@ from howsure.measures.propagation import (
     running_tail,
     running_weighted,
 )
-from howsure.measures.ranking import Area, Ranking, auarc_interval, auroc_interval, rank_failures
+from howsure.measures.ranking import (
+    Area,
+    Ranking,
+    ScoredItems,
+    auarc_interval,
+    auroc_difference_interval,
+    auroc_interval,
+    rank_failures,
+)
 from howsure.measures.selective import (
     RiskCoverage,
     auarc,
@@ -108,6 +116,7 @@ __all__ = [
     "Ranking",
     "ReliabilityBins",
     "RiskCoverage",
+    "ScoredItems",
     "StateWeights",
     "TopKEntropies",
     "TopKEntropy",
@@ -120,6 +129,7 @@ __all__ = [
     "auprc",
     "aurc",
     "auroc",
+    "auroc_difference_interval",
     "auroc_interval",
     "bits_to_nats",
     "block_entropies",
@@ -164,6 +174,7 @@ __all__ = [
     "normalised_choices",
     "overconfidence_interval",
     "paired_means",
+    "paired_rates",
     "paired_shares",
     "perplexity",
     "plugin_entropy_nats",

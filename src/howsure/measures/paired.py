@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.measures._checks import binary_vector, check_level, finite_vector, same_length
+from howsure.measures._checks import binary_vector, check_level, finite_vector, refuse, same_length, unit_vector
 from howsure.measures.intervals import (
     Interval,
+    Spread,
     effective_trials,
     few_rare,
     mean_interval,
@@ -98,20 +99,52 @@ def paired_shares(
     same_length(a, b, "happened_a and happened_b")
     if not len(a):
         return None
-    only_a, only_b, items = float((a * (1 - b)).sum()), float(((1 - a) * b).sum()), len(a)
-    value = (only_b - only_a) / items
-    spread = spread_of((b - a - value) / items, clusters)
+    value = float((b - a).mean())
+    spread = spread_of((b - a - value) / len(a), clusters)
+    only_a, only_b = float((a * (1 - b)).sum()), float(((1 - a) * b).sum())
+    return PairedDifference(value, _score_interval(only_a, only_b, len(a), spread, level), len(a))
+
+
+def paired_rates(
+    rates_a: ArrayLike, rates_b: ArrayLike, trials: ArrayLike, *, level: float = 0.95
+) -> PairedDifference | None:
+    """Mean of b − a over the same units, of which each has a share of its trials, such as how often a task was solved.
+
+    This is `paired_shares` of trials in clusters, each trial of a unit in a paired with each in b, every unit counting
+    alike however many trials it has. `trials` says how many those are, the fewer of both. None for no units.
+
+    >>> difference = paired_rates([0.5, 1.0, 0.0, 1.0, 0.0], [1.0, 1.0, 0.5, 1.0, 0.5], [2, 2, 2, 2, 2])
+    >>> difference.mean_difference, difference.interval.low < 0.3 < difference.interval.high
+    (0.3, True)
+    """
+    check_level(level)
+    a, b, counts = unit_vector(rates_a, "rates_a"), unit_vector(rates_b, "rates_b"), finite_vector(trials, "trials")
+    same_length(a, b, "rates_a and rates_b")
+    same_length(a, counts, "rates_a and trials")
+    refuse(counts, counts < 1, "trials", "1 or more")
+    if not len(a):
+        return None
+    value, items = float((b - a).mean()), int(counts.sum())
+    spread = spread_of((b - a - value) / len(a), None)
+    if spread is not None:
+        spread = replace(spread, clustered=items > len(a))
+    only_a, only_b = (items * float(mean) for mean in ((a * (1 - b)).mean(), ((1 - a) * b).mean()))
+    return PairedDifference(value, _score_interval(only_a, only_b, items, spread, level), len(a))
+
+
+def _score_interval(only_a: float, only_b: float, items: int, spread: Spread | None, level: float) -> Interval | None:
+    """Tango's, of so many items that one of the two has and the other has not."""
     if spread is None:
-        return PairedDifference(value, None, items)
+        return None
     trials, critical, method = float(items), z_critical(level), "Tango's score interval"
     if spread.clustered:
-        alone = (only_a + only_b) / items - value**2
+        alone = (only_a + only_b) / items - ((only_b - only_a) / items) ** 2
         trials = effective_trials(alone, spread, items, only_a + only_b)
         critical, method = t_critical(level, spread.t_degrees), f"{method} {spread.over}, as {trials:.4g} items"
     scale = trials / items
     low, high = _tango(only_a * scale, only_b * scale, trials, critical)
     rough = spread.few or few_rare((only_a + only_b) / items, trials)
-    return PairedDifference(value, Interval(low, high, level, method, rough), items)
+    return Interval(low, high, level, method, rough)
 
 
 def _tango(only_a: float, only_b: float, items: float, critical: float) -> tuple[float, float]:
