@@ -14,7 +14,8 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from howsure.cli.app import app
-from howsure.report.entropy import print_entropy
+from howsure.report.entropy import document
+from howsure.report.terminal import print_document
 from howsure.studies.entropy import Text, cross_entropy_of_text, entropy_of_text
 from howsure.studies.theorem import theorem
 from studies.readers import write_arpa
@@ -180,7 +181,7 @@ def test_a_models_cross_entropy_is_printed_below_the_text() -> None:
     text = entropy_of_text([Text("t", b"ab" * 40)], "characters", 2)
     model = cross_entropy_of_text(text, "ngram:[bold]x", 80 * 1.5 * math.log(2), 80)
     stream = io.StringIO()
-    print_entropy(Console(file=stream, width=80), dataclasses.replace(text, against=model))
+    print_document(Console(file=stream, width=80), document(dataclasses.replace(text, against=model)))
     shown = stream.getvalue().partition("ngram:[bold]x")[2]
     for words in (
         "1.5 bits per character",
@@ -261,7 +262,7 @@ def test_the_theorem_prints_a_row_a_length_and_the_limits_last(tmp_path: Path) -
     done = cli("theorem", "--longest", "128", "--paths", "3", "--seed", "4", "--plot", tmp_path / "t.png")
     assert done.exit_code == 0, done.stderr
     computed = theorem(longest=128, paths=3, seed=4)
-    table, _, remarks = done.stdout.partition("\n\n")
+    table, _, remarks = done.stdout.partition("−(1/n)")
     rows = [line.split() for line in table.splitlines()]
     assert [row[0] for row in rows[-5:]] == ["16", "32", "64", "128", "limit"]
     expected = [f"{curve.limit_bits:.3f} ({2**curve.limit_bits:.2f})" for curve in computed.curves]

@@ -15,19 +15,15 @@ from typing import Annotated, Any
 import typer
 
 from howsure._version import __version__
-from howsure.cli import common, output
+from howsure.cli import common
+from howsure.cli.commands import Root
 from howsure.cli.compare import compare
 from howsure.cli.demo import demo
-from howsure.cli.entropy import entropy
-from howsure.cli.export import export
+from howsure.cli.entropy import entropy, theorem
 from howsure.cli.grounding import app as grounding
-from howsure.cli.groups import Root
-from howsure.cli.models import models
-from howsure.cli.ngram import app as ngram
-from howsure.cli.report import report
-from howsure.cli.runs import runs
-from howsure.cli.show import ask, show
-from howsure.cli.theorem import theorem
+from howsure.cli.models import app as ngram
+from howsure.cli.models import ask, models, show
+from howsure.cli.runs import export, report, runs
 from howsure.cli.trust import app as trust
 from howsure.cli.view import view
 from howsure.errors import PicturesNotKept, ReportNotWritten
@@ -83,11 +79,11 @@ def main() -> None:
     # Importing torch and transformers makes a million objects that stay. Looking through them for garbage, again and
     # again while they come and once more at the end, takes a quarter of the time of a short command.
     gc.set_threshold(200_000, 20, 50)
-    sys.stdout = output.watched(sys.stdout)
+    sys.stdout = common.watched(sys.stdout)
     try:
         app()
     except (SystemExit, Exception) as error:  # a command always ends in the first
-        if (lost := output.lost()) is not None:
+        if (lost := common.lost()) is not None:
             common.say(f"error: the output cannot be written ({lost.strerror}); what is in run folders is safe")
             sys.exit(common.BAD_INPUT)
         if isinstance(error, SystemExit):

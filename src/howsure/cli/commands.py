@@ -3,7 +3,8 @@
 @command(ShowOptions)
 def show(options: ShowOptions, view: View) -> int:
     '''Its help.'''
-"""
+
+Some commands are studies, which are imported when they are asked for, not when they are listed."""
 
 from __future__ import annotations
 
@@ -11,12 +12,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from howsure.cli import common
 from howsure.options import Declared, Opt, Options, declared, names_of
+from howsure.studies import registry
 
 Chosen = TypeVar("Chosen", bound=Options)
 
@@ -84,3 +87,71 @@ def _parameter(option: Declared) -> inspect.Parameter:
 
 def _unescaped(text: str) -> str:
     return text.replace("\\n", "\n")
+
+
+class Lazy(TyperCommand):
+    """A study's command: its name and its line; what it takes is found out when somebody asks."""
+
+    def __init__(self, name: str, study: str) -> None:
+        self._study = study
+        self._made: Any = None
+        super().__init__(name, help=registry.line_of(study))
+
+    @property
+    def made(self) -> Any:
+        if self._made is None:
+            from howsure.cli.studies import study_command
+
+            self._made = study_command(self._study)
+        return self._made
+
+    @property
+    def params(self) -> Any:
+        return self.made.params
+
+    @params.setter
+    def params(self, _: Any) -> None:
+        """Those of the command itself count."""
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        return self.made.make_context(*given, **more)
+
+
+class StudyGroup(TyperGroup):
+    """Commands that were given to it, and studies."""
+
+    studies: ClassVar[dict[str, str]] = {}
+    """By its name in this group: the study."""
+    first: ClassVar[tuple[str, ...]] = ()
+    """Commands that are listed before the studies."""
+
+    @property  # type: ignore[override]
+    def commands(self) -> dict[str, Any]:
+        own, names = self._own, self._studies()
+        first = {name: own[name] for name in self.first}
+        return first | {name: Lazy(name, names[name]) for name in names if name not in own} | own
+
+    @commands.setter
+    def commands(self, own: Any) -> None:
+        self._own = dict(own)
+
+    def _studies(self) -> dict[str, str]:
+        return self.studies
+
+
+class Root(StudyGroup):
+    """`howsure`: every study that has no group of its own, those that were added too."""
+
+    first = ("show", "ask")
+
+    def _studies(self) -> dict[str, str]:
+        return {name: name for name in registry.names() if " " not in name}
+
+
+class RunsByDefault(StudyGroup):
+    """`howsure trust MAP …` is `howsure trust run MAP …`: what is none of the commands is what to run on."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
