@@ -225,9 +225,11 @@ def _tile(figure: Figure) -> Element:
 
 
 def _cards(found: Cards) -> Element:
-    """The kinds side by side."""
+    """The kinds side by side; the cards themselves where there is one kind alone, without a title."""
     if not any(side.cards for side in found.sides):
         return h.p(class_="quiet")[found.nothing]
+    if len(found.sides) == 1 and not found.sides[0].title:
+        return h.div(class_="gallery")[[card(one) for one in found.sides[0].cards[:MOST_CARDS]]]
     return h.div(class_="sides")[[_side(side) for side in found.sides]]
 
 

@@ -180,16 +180,20 @@ def histogram_by_outcome(
     span: tuple[float, float] | None = None,
     what: str = "samples",
     whole: bool = False,
+    edges: Floats | None = None,
+    upright: tuple[float, str] | None = None,
 ) -> Plot:
     """How values lie among right and wrong, one above the other; `right` is 1, 0, or NaN where not known.
 
-    `span` is what values can be, where that is known; `whole` numbers get bars of whole widths.
+    `span` is what values can be, where that is known; `whole` numbers get bars of whole widths; `edges` are those of
+    bars that have to begin and end there; `upright` is a line at a value, and its name.
     """
     known = np.isfinite(values) & np.isfinite(right)
     chart = Chart(title, Axis(label, low) if span is None else Axis(label, *span), Axis(what, 0, whole=True))
     if not known.any():
         return chart.figure("There is nothing to show.", [], [])
-    edges = _edges(values[known], low, span, whole)
+    if edges is None:
+        edges = _edges(values[known], low, span, whole)
     good = np.histogram(values[known & (right == 1)], edges)[0]
     bad = np.histogram(values[known & (right == 0)], edges)[0]
     lefts, rights = edges[:-1].tolist(), edges[1:].tolist()
@@ -198,6 +202,8 @@ def histogram_by_outcome(
     chart.bars(
         lefts, rights, (good + bad).astype(float).tolist(), names[1], 1, bottoms=good.astype(float).tolist(), tips=tips
     )
+    if upright is not None:
+        chart.upright(*upright)
     left_out = len(known) - int(known.sum())
     more = (
         f" {left_out:,} of {len(known):,} are not drawn: the value is missing or infinite, or what came of it is not "

@@ -9,23 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageColor
 
 from howsure.errors import InputError
 from howsure.models.images import Picture
 from howsure.runs import Run, Sample
-from howsure.studies.grounding.drawing import (
-    BLACK,
-    BLUE,
-    BUILT_IN,
-    GREEN,
-    LEAST_SIDE_PX,
-    VERMILION,
-    WHITE,
-    YELLOW,
-    Sheet,
-    spelled,
-)
+from howsure.studies.grounding import marks as look
+from howsure.studies.grounding.drawing import BUILT_IN, LEAST_SIDE_PX, Sheet, spelled
 from howsure.studies.grounding.overlay import (
     chosen_samples,
     draw_overlay,
@@ -37,6 +27,10 @@ from howsure.studies.grounding.overlay import (
 from howsure.studies.grounding.record import Confidence
 from studies.grounding.clicks_on_paper import about, answered, failed, run_of, screen
 
+BLACK, BLUE, GREEN, VERMILION, WHITE, YELLOW = (
+    ImageColor.getrgb(colour)
+    for colour in (look.BLACK, look.BLUE, look.GREEN, look.VERMILION, look.WHITE, look.YELLOW)
+)
 OSWORLD_G = Path(__file__).parents[4] / "shared" / "data" / "osworld_g"
 
 
@@ -127,7 +121,7 @@ def test_a_click_beside_the_screen_is_at_its_border_with_an_arrow(
 ) -> None:
     sample = answered("s", 0, about(light), click, l2=999.0)
     image, sheet = draw_overlay(sample), sheet_of(light)
-    shown = sheet.held(sheet.at(border))
+    shown = sheet.at(border)
     assert image.getpixel((round(shown[0]), round(shown[1]))) == VERMILION
     margin = np.asarray(marks_only(image, sheet)).copy()
     margin[sheet.margin : -sheet.margin, sheet.margin : -sheet.margin] = 0

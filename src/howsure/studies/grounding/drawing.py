@@ -1,7 +1,4 @@
-"""Marks on a screenshot, and words below it. Pillow is imported here: come here only to draw.
-
-Marks have to be seen on light and on dark screens, so every stroke has a white rim; and by people who see fewer
-colours, so no two marks differ in colour alone. The colours are of the palette of Okabe and Ito (2008).
+"""A screenshot with its marks painted over it, and words below. Pillow is imported here: come here only to draw.
 
 Pillow's own font is the same on every machine, and has little more than ASCII. What it lacks is not drawn as empty
 boxes: accents are left off, Hangul, kana, Cyrillic and Greek are written in Latin letters, symbols are named, and of
@@ -11,22 +8,36 @@ scripts that cannot be spelled it is told how much there is.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
 from howsure.errors import InputError
+from howsure.studies.grounding.marks import (
+    BLACK,
+    DASH_PX,
+    GAP_PX,
+    LETTER_PX,
+    LOOKS,
+    RIM_PX,
+    THIN_RIM_PX,
+    WHITE,
+    Circle,
+    Label,
+    Mark,
+    Reach,
+    Stroke,
+)
+from howsure.studies.grounding.record import Place
 
-Point = tuple[float, float]
-Colour = tuple[int, int, int]
-
-BLUE, VERMILION, YELLOW, GREEN = (0, 114, 178), (213, 94, 0), (240, 228, 66), (0, 158, 115)
-WHITE, BLACK, GREY, PAPER = (255, 255, 255), (0, 0, 0), (90, 90, 90), (224, 224, 224)
+GREY, PAPER = "#5a5a5a", "#e0e0e0"
 
 SMOOTH = 2
 """Marks are drawn so many times as large and scaled down, for smooth edges."""
@@ -34,175 +45,120 @@ SMOOTH = 2
 LEAST_SIDE_PX = 480
 """Smaller screens are enlarged, so that marks and words have room."""
 
-MARGIN, RING, DOT, SMALL_DOT, ARM, STROKE, RIM = 30.0, 13.0, 3.5, 4.5, 15.0, 3.0, 2.0
-"""Sizes of marks in pixels, on a screen that is shown 1600 pixels long."""
+USUAL_PX, LEAST_UNIT, LARGEST_UNIT = 1150, 1.0, 1.75
+"""A pixel of marks is one pixel of a screen that is this long, and more on longer ones."""
+MARGIN, ROW_GAP, PADDING = 24, 5, 10
+LONGEST_TEXT, MOST_LINES = 2000, 4
 
-LETTERS, ROW_GAP, PADDING = 19, 7, 14
-LONGEST_TEXT = 2000
+
+class Verdict(NamedTuple):
+    """A word, its colour, whether its badge is filled, and the words beside it."""
+
+    badge: str
+    colour: str
+    filled: bool
+    text: str
 
 
 class Sheet:
-    """A screenshot in a margin, marks over it. Places are given in thousandths of the screen."""
+    """A screenshot in a margin, marks over it."""
 
     def __init__(self, screen: Any, most_side_px: int, font: Path | None = None) -> None:
         longest = max(screen.size)
         scale = min(most_side_px, max(longest, LEAST_SIDE_PX)) / longest
         self.width, self.height = (max(1, round(side * scale)) for side in screen.size)
-        self.unit: float = min(1.25, max(0.75, max(self.width, self.height) / 1600))
-        self._stroke, self._rim = STROKE * self.unit, RIM * self.unit
+        self.unit: float = min(LARGEST_UNIT, max(LEAST_UNIT, max(self.width, self.height) / USUAL_PX))
         self.margin = round(MARGIN * self.unit)
         self.size = (self.width + 2 * self.margin, self.height + 2 * self.margin)
-        self._font = font
+        self._words = _Words(font, self.unit)
         how = Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST
-        self._screen = screen.resize((self.width, self.height), how)
-        self._layer = Image.new("RGBA", (self.size[0] * SMOOTH, self.size[1] * SMOOTH))
-        self._draw = ImageDraw.Draw(self._layer)
-        self._labels: list[tuple[Point, str]] = []
+        self._picture = Image.new("RGB", self.size, PAPER)
+        self._picture.paste(screen.resize((self.width, self.height), how), (self.margin, self.margin))
+        frame = (self.margin - 1, self.margin - 1, self.margin + self.width, self.margin + self.height)
+        ImageDraw.Draw(self._picture).rectangle(frame, outline=GREY)
 
-    def at(self, place: Sequence[float]) -> Point:
-        """Where a place of the 0–1000 frame lies on the sheet, in pixels; what lies far outside is brought near."""
-        x, y = (min(max(value, -2000.0), 3000.0) / 1000.0 for value in place)
-        return self.margin + x * self.width, self.margin + y * self.height
+    @property
+    def room_px(self) -> tuple[float, float]:
+        """How large the screen is in pixels of marks."""
+        return self.width / self.unit, self.height / self.unit
 
-    def held(self, point: Point) -> Point:
-        """The nearest point on the screen."""
-        x, y = point
-        return (
-            min(max(x, self.margin), self.margin + self.width - 1.0),
-            min(max(y, self.margin), self.margin + self.height - 1.0),
-        )
+    def at(self, place: Place) -> Place:
+        """Where a place of the 0–1000 frame lies on the sheet, in pixels."""
+        return self.margin + place[0] / 1000 * self.width, self.margin + place[1] / 1000 * self.height
 
-    # -- marks --------------------------------------------------------------------------------------------------------
+    def paint(self, marks: Sequence[Mark]) -> None:
+        layer = Image.new("RGBA", (self.size[0] * SMOOTH, self.size[1] * SMOOTH))
+        draw = ImageDraw.Draw(layer)
+        for mark in marks:
+            if isinstance(mark, Stroke):
+                self._stroke(draw, mark)
+            elif isinstance(mark, Circle):
+                self._circle(draw, mark)
+            elif isinstance(mark, Reach):
+                for dash in self._dashes(mark):
+                    self._stroke(draw, dash)
+        layer = layer.reduce(SMOOTH)
+        self._picture.paste(layer, mask=layer.getchannel("A"))
+        for mark in marks:
+            if isinstance(mark, Label):
+                self._label(mark)
 
-    def cross(self, centre: Point, colour: Colour) -> None:
-        arm = ARM * self.unit
-        for rim in (True, False):
-            for dx, dy in ((arm, 0.0), (0.0, arm)):
-                ends = [(centre[0] - dx, centre[1] - dy), (centre[0] + dx, centre[1] + dy)]
-                self._line(_longer(ends, self._rim if rim else 0.0), colour, rim)
-
-    def outline(self, corners: Sequence[Point], colour: Colour) -> None:
-        """A closed line through corners; that of a box lies just outside of it."""
-        for rim in (True, False):
-            self._line([*corners, *corners[:2]], colour, rim)
-
-    def box(self, left_top: Point, right_bottom: Point, colour: Colour) -> None:
-        out = self._stroke / 2
-        (left, top), (right, bottom) = left_top, right_bottom
-        left, top, right, bottom = left - out, top - out, right + out, bottom + out
-        self.outline([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
-
-    def ring(self, centre: Point, colour: Colour) -> None:
-        radius = RING * self.unit
-        for rim in (True, False):
-            extra = self._rim if rim else 0.0
-            self._ellipse(centre, radius + extra, WHITE if rim else colour, self._stroke + 2 * extra)
-        self.dot(centre, colour, DOT * self.unit, WHITE)
-
-    def dot(self, centre: Point, colour: Colour, radius: float, rim: Colour) -> None:
-        for by, fill in ((self._rim * 0.75, rim), (0.0, colour)):
-            self._draw.ellipse(self._around(centre, radius + by, radius + by), fill=(*fill, 255))
-
-    def small_dot(self, centre: Point) -> None:
-        self.dot(centre, YELLOW, SMALL_DOT * self.unit, BLACK)
-
-    def dashes(self, centre: Point, radius_x: float, radius_y: float, colour: Colour) -> None:
-        """An ellipse of dashes, about 14 pixels each; none where it would lie around the whole screen."""
-        if radius_x < 1 or radius_y < 1 or radius_x > 2 * self.size[0] or radius_y > 2 * self.size[1]:
-            return
-        around = math.pi * (radius_x + radius_y)
-        count = max(8, round(around / (24 * self.unit)))
-        for rim in (True, False):
-            width = self._stroke * 0.7 + (2 * self._rim if rim else 0.0)
-            extra = width / 2
-            area = self._around(centre, radius_x + extra, radius_y + extra)
-            for start in range(count):
-                first = 360 * start / count
-                ends = (first, first + 216 / count)
-                fill = (*(WHITE if rim else colour), 255)
-                self._draw.arc(area, *ends, fill=fill, width=round(width * SMOOTH))
-
-    def link(self, start: Point, end: Point, text: str) -> None:
-        """A line from the target to the click, with words on it where there is room, else beside its end."""
-        length = math.dist(start, end)
-        room = RING * self.unit + self._stroke
-        if length > room:
-            near = room / length
-            stop = (end[0] + (start[0] - end[0]) * near, end[1] + (start[1] - end[1]) * near)
-            for rim in (True, False):
-                self._line([start, stop], BLACK, rim, 0.6)
-        middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-        if length < 130 * self.unit:
-            away = 1 if end[0] < self.size[0] / 2 else -1
-            middle = (max(start[0] * away, end[0] * away) * away + away * 58 * self.unit, end[1])
-        self._labels.append((middle, text))
-
-    def arrow(self, start: Point, towards: Point, colour: Colour) -> None:
-        """The head of an arrow beside a ring: further on that way."""
-        length = math.dist(start, towards)
-        if not length:
-            return
-        dx, dy = (towards[0] - start[0]) / length, (towards[1] - start[1]) / length
-        first, last, half = ((RING + by) * self.unit for by in (4.0, 16.0, -4.0))
-        base = (start[0] + dx * first, start[1] + dy * first)
-        corners = [
-            (start[0] + dx * last, start[1] + dy * last),
-            (base[0] - dy * half, base[1] + dx * half),
-            (base[0] + dy * half, base[1] - dx * half),
-        ]
-        scaled = [(x * SMOOTH, y * SMOOTH) for x, y in corners]
-        self._line([*corners, *corners[:2]], WHITE, True, 0.0)
-        self._draw.polygon(scaled, fill=(*colour, 255))
-
-    def _line(self, points: Sequence[Point], colour: Colour, rim: bool, thick: float = 1.0) -> None:
-        width = self._stroke * thick + (2 * self._rim if rim else 0.0)
+    def _stroke(self, draw: Any, mark: Stroke) -> None:
+        if mark.at is None:
+            points = [self.at(point) for point in mark.points]
+        else:
+            x, y = self.at(mark.at)
+            points = [(x + dx * self.unit, y + dy * self.unit) for dx, dy in mark.points]
+        if mark.closed:
+            points += points[:2]
         scaled = [(x * SMOOTH, y * SMOOTH) for x, y in points]
-        fill = (*(WHITE if rim else colour), 255)
-        self._draw.line(scaled, fill=fill, width=max(1, round(width * SMOOTH)), joint="curve")
+        look = LOOKS[mark.role]
+        if mark.filled:
+            draw.line(scaled, fill=look.rim, width=self._wide(2 * THIN_RIM_PX), joint="curve")
+            draw.polygon(scaled, fill=look.colour)
+            return
+        for rim in (RIM_PX, 0.0):
+            colour = look.rim if rim else look.colour
+            draw.line(scaled, fill=colour, width=self._wide(look.width_px + 2 * rim), joint="curve")
 
-    def _ellipse(self, centre: Point, radius: float, colour: Colour, width: float) -> None:
-        area = self._around(centre, radius, radius)
-        self._draw.ellipse(area, outline=(*colour, 255), width=max(1, round(width * SMOOTH)))
+    def _circle(self, draw: Any, mark: Circle) -> None:
+        look, (x, y) = LOOKS[mark.role], self.at(mark.at)
+        for rim in (THIN_RIM_PX if mark.filled else RIM_PX, 0.0):
+            wide = 0.0 if mark.filled else look.width_px + 2 * rim
+            radius = (mark.radius_px + (rim if mark.filled else wide / 2)) * self.unit
+            area = [end * SMOOTH for end in (x - radius, y - radius, x + radius, y + radius)]
+            colour = look.rim if rim else look.colour
+            draw.ellipse(area, fill=colour if mark.filled else None, outline=colour, width=self._wide(wide))
 
-    def _around(self, centre: Point, radius_x: float, radius_y: float) -> tuple[float, float, float, float]:
-        x, y = centre
-        edges = (x - radius_x, y - radius_y, x + radius_x, y + radius_y)
-        left, top, right, bottom = (edge * SMOOTH for edge in edges)
-        return left, top, right, bottom
+    def _wide(self, px: float) -> int:
+        return max(1, round(px * self.unit * SMOOTH))
 
-    # -- the whole ----------------------------------------------------------------------------------------------------
+    def _dashes(self, mark: Reach) -> Iterator[Stroke]:
+        """An ellipse of dashes; nothing where it is no larger than a point."""
+        across, down = (mark.radius / 1000 * side for side in (self.width, self.height))
+        count = min(max(8, round(math.pi * (across + down) / (DASH_PX + GAP_PX) / self.unit)), 2_000)
+        if min(across, down) < 1:
+            return
+        x, y = mark.at
+        for i in range(count):
+            turns = [2 * math.pi / count * (i + DASH_PX / (DASH_PX + GAP_PX) * step / 4) for step in range(5)]
+            points = [(x + mark.radius * math.cos(turn), y + mark.radius * math.sin(turn)) for turn in turns]
+            yield Stroke(mark.role, points)
 
-    def finished(self, verdict: tuple[str, Colour, bool], rows: Sequence[tuple[str, str]]) -> Any:
-        """The screen with its marks, and below it a verdict and rows of words.
+    def _label(self, mark: Label) -> None:
+        (x, y), wide, high = self.at(mark.at), mark.width_px * self.unit / 2, mark.height_px * self.unit / 2
+        draw = ImageDraw.Draw(self._picture)
+        draw.rounded_rectangle((x - wide, y - high, x + wide, y + high), 4, fill=WHITE, outline=BLACK, width=1)
+        draw.text((x, y), mark.text, font=self._words.font, fill=BLACK, anchor="mm")
 
-        `verdict` is a word, its colour, and whether its badge is filled; a row is what it is about and what it says.
-        """
-        words = _Words(self._font, self.unit)
-        width = max(self.size[0], LEAST_SIDE_PX)
+    def finished(self, verdict: Verdict, rows: Sequence[tuple[str, str]]) -> Any:
+        """The screen with its marks, and below it a verdict and rows of words: what a row is about, what it says."""
+        words, width = self._words, max(self.size[0], LEAST_SIDE_PX)
         lines = words.wrapped(rows, width - 2 * words.padding)
-        height = self.size[1] + words.height(lines)
-        whole = Image.new("RGB", (width, height), WHITE)
-        whole.paste(self._marked(words), ((width - self.size[0]) // 2, 0))
+        whole = Image.new("RGB", (width, self.size[1] + words.height(lines)), WHITE)
+        whole.paste(self._picture, ((width - self.size[0]) // 2, 0))
         words.write(whole, self.size[1], verdict, lines)
         return whole
-
-    def _marked(self, words: _Words) -> Any:
-        picture = Image.new("RGB", self.size, PAPER)
-        picture.paste(self._screen, (self.margin, self.margin))
-        frame = (self.margin - 1, self.margin - 1, self.margin + self.width, self.margin + self.height)
-        ImageDraw.Draw(picture).rectangle(frame, outline=GREY)
-        layer = self._layer.reduce(SMOOTH)
-        picture.paste(layer, mask=layer.getchannel("A"))
-        for centre, text in self._labels:
-            words.label(picture, centre, text)
-        return picture
-
-
-def _longer(ends: Sequence[Point], by: float) -> list[Point]:
-    (x0, y0), (x1, y1) = ends
-    length = math.dist(*ends) or 1.0
-    dx, dy = (x1 - x0) / length * by, (y1 - y0) / length * by
-    return [(x0 - dx, y0 - dy), (x1 + dx, y1 + dy)]
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
@@ -215,24 +171,24 @@ class _Words:
     """Words of one size, in Pillow's own font or in that of a file."""
 
     def __init__(self, font: Path | None, unit: float) -> None:
-        self._size = max(13, round(LETTERS * unit))
-        self._font = load_font(font, self._size)
+        size = round(LETTER_PX * unit)
+        self.font = load_font(font, size)
         self._own = font is not None
         self.padding = round(PADDING * unit)
-        self._row = self._size + round(ROW_GAP * unit)
-        self._indent = round(self._font.getlength("instruction:   "))
+        self._row = size + round(ROW_GAP * unit)
+        self._indent = round(self.font.getlength("instruction:   "))
 
     def safe(self, text: str) -> str:
         short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
         return spelled(short, self._has if self._own else BUILT_IN.__contains__)
 
     def _has(self, character: str) -> bool:
-        return character == " " or (character.isprintable() and _glyph(self._font, character) != _glyph(self._font))
+        return character == " " or (character.isprintable() and _glyph(self.font, character) != _glyph(self.font))
 
     def wrapped(self, rows: Sequence[tuple[str, str]], width: int) -> list[Line]:
         lines: list[Line] = []
         for about, text in rows:
-            broken = list(self._broken(self.safe(text), width - self._indent))
+            broken = list(islice(self._broken(self.safe(text), width - self._indent), MOST_LINES + 1))
             if len(broken) > MOST_LINES:
                 broken = [*broken[: MOST_LINES - 1], f"{broken[MOST_LINES - 1].rpartition(' ')[0]} …"]
             lines += [(about if number == 0 else "", line) for number, line in enumerate(broken)]
@@ -243,12 +199,12 @@ class _Words:
         line = ""
         for word in text.split(" "):
             longer = f"{line} {word}" if line else word
-            if self._font.getlength(longer) <= width:
+            if self.font.getlength(longer) <= width:
                 line = longer
                 continue
             if line:
                 yield line
-            while self._font.getlength(word) > width and len(word) > 1:
+            while self.font.getlength(word) > width and len(word) > 1:
                 fits = self._fitting(word, width)
                 yield word[:fits]
                 word = word[fits:]
@@ -257,48 +213,30 @@ class _Words:
 
     def _fitting(self, word: str, width: int) -> int:
         """How many characters of a word fit, at least one."""
-        low, high = 1, len(word)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._font.getlength(word[:middle]) <= width else (low, middle - 1)
-        return low
+        return max(1, bisect_right(range(1, len(word)), width, key=lambda end: self.font.getlength(word[:end])))
 
     def height(self, lines: Sequence[Line]) -> int:
         return 2 * self.padding + self._row * (len(lines) + 1) + round(self._row * 0.4)
 
-    def write(self, whole: Any, top: int, verdict: tuple[str, Colour, bool], lines: Sequence[Line]) -> None:
+    def write(self, whole: Any, top: int, verdict: Verdict, lines: Sequence[Line]) -> None:
         draw = ImageDraw.Draw(whole)
         draw.line([(0, top), (whole.width, top)], fill=GREY)
         y = top + self.padding
-        self._badge(draw, (self.padding, y), *verdict)
+        self._badge(draw, (self.padding, y), verdict)
         y += self._row + round(self._row * 0.4)
         for about, text in lines:
-            draw.text((self.padding, y), f"{about}:" if about else "", font=self._font, fill=GREY)
-            draw.text((self.padding + self._indent, y), text, font=self._font, fill=BLACK)
+            draw.text((self.padding, y), f"{about}:" if about else "", font=self.font, fill=GREY)
+            draw.text((self.padding + self._indent, y), text, font=self.font, fill=BLACK)
             y += self._row
 
-    def _badge(self, draw: Any, corner: tuple[int, int], word: str, colour: Colour, filled: bool) -> None:
-        x, y = corner
-        head, _, rest = word.partition(" | ")
-        wide = self._font.getlength(head) + self._row
+    def _badge(self, draw: Any, corner: tuple[int, int], verdict: Verdict) -> None:
+        (x, y), (word, colour, filled, text) = corner, verdict
+        wide = self.font.getlength(word) + self._row
         area = (x, y - self._row // 6, x + wide, y + self._row)
         draw.rounded_rectangle(area, self._row // 4, fill=colour if filled else WHITE, outline=colour, width=2)
-        middle = (y - self._row // 6 + y + self._row) / 2
-        draw.text((x + wide / 2, middle), head, font=self._font, fill=WHITE if filled else colour, anchor="mm")
-        draw.text((x + wide + self._row / 2, middle), self.safe(rest), font=self._font, fill=BLACK, anchor="lm")
-
-    def label(self, picture: Any, centre: Point, text: str) -> None:
-        """Words in a white box, moved so far that all of it lies on the picture."""
-        wide, high = self._font.getlength(text) + 12, self._row
-        x = min(max(centre[0], wide / 2 + 2), picture.width - wide / 2 - 2)
-        y = min(max(centre[1], high / 2 + 2), picture.height - high / 2 - 2)
-        draw = ImageDraw.Draw(picture)
-        area = (x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
-        draw.rounded_rectangle(area, 4, fill=WHITE, outline=BLACK, width=1)
-        draw.text((x, y), text, font=self._font, fill=BLACK, anchor="mm")
-
-
-MOST_LINES = 4
+        middle = (area[1] + area[3]) / 2
+        draw.text((x + wide / 2, middle), word, font=self.font, fill=WHITE if filled else colour, anchor="mm")
+        draw.text((x + wide + self._row / 2, middle), self.safe(text), font=self.font, fill=BLACK, anchor="lm")
 
 
 @lru_cache(maxsize=16)
@@ -349,61 +287,40 @@ _NAMED_ALIKE = {"HANGUL": "SYLLABLE ", "HIRAGANA": "LETTER ", "KATAKANA": "LETTE
 _SCRIPTS = {"CJK": "Chinese"}
 
 
+_NOT_SPELLED = re.compile("\x01(?P<script>.+?)\x02(?: *\x01(?P=script)\x02)*")
+"""Characters of one script for which there are no letters, each as the script's name between two control characters,
+which no text keeps."""
+
+
 def spelled(text: str, can_draw: Callable[[str], bool] = BUILT_IN.__contains__) -> str:
-    """A text on one line, in characters that can be drawn."""
+    """A text on one line, in characters that can be drawn; of those that cannot be spelled, how many follow each other
+    but for spaces."""
+
+    def counted(run: re.Match[str]) -> str:
+        count = run[0].count("\x01")
+        return f" ({count} {run['script']} {'character' if count == 1 else 'characters'}) "
+
     characters = unicodedata.normalize("NFC", " ".join(text.split()))
-    pieces = [piece for character in characters if (piece := _piece(character, can_draw))[0]]
-    words = []
-    for script, run in groupby(_joined(pieces), key=lambda piece: piece[1]):
-        letters = [shown for shown, _ in run]
-        count = sum(shown != " " for shown in letters)
-        words.append(
-            f" ({count} {script} {'character' if count == 1 else 'characters'}) " if script else "".join(letters)
-        )
-    return " ".join("".join(words).split())
+    shown = "".join(_shown(character, can_draw) for character in characters)
+    return " ".join(_NOT_SPELLED.sub(counted, shown).split())
 
 
-Piece = tuple[str, str | None]
-"""What is drawn for a character; or the character and its script, where nothing can be."""
-
-
-def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Spaces between words of one script that cannot be spelled belong to it, so that it is told once."""
-    script_after: list[str | None] = []
-    following: str | None = None
-    for shown, script in reversed(pieces):
-        following = following if shown == " " and script is None else script
-        script_after.append(following)
-    script_after.reverse()
-    joined: list[Piece] = []
-    for (shown, script), after in zip(pieces, script_after, strict=True):
-        before = joined[-1][1] if joined else None
-        joined.append((shown, before if shown == " " and before is not None and before == after else script))
-    return joined
-
-
-def _piece(character: str, can_draw: Callable[[str], bool]) -> Piece:
-    if can_draw(character):
-        return character, None
-    if character in _SIGNS:
-        return _SIGNS[character], None
+def _shown(character: str, can_draw: Callable[[str], bool]) -> str:
+    if can_draw(character) or character in _SIGNS:
+        return character if can_draw(character) else _SIGNS[character]
     if unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc", "Cs", "Co", "Cn"):
-        return "", None
-    bare = [c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c)]
+        return ""
+    bare = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
     if all(map(can_draw, bare)):
-        return "".join(bare), None
-    return _letter(character, bare[0])
-
-
-def _letter(character: str, bare: str) -> Piece:
+        return bare
     name = unicodedata.name(character, "")
     script, _, rest = name.partition(" ")
     if script in _NAMED_ALIKE and rest.startswith(_NAMED_ALIKE[script]):
-        return rest.split()[-1].lower(), None
-    for candidate in (character, bare):
+        return rest.split()[-1].lower()
+    for candidate in (character, bare[0]):
         latin = _LETTERS.get(candidate.lower())
         if latin is not None:
-            return latin.capitalize() if candidate.isupper() else latin, None
+            return latin.capitalize() if candidate.isupper() else latin
     if not character.isalpha():
-        return f"[{name.lower() or 'sign'}]", None
-    return character, _SCRIPTS.get(script.partition("-")[0], script.capitalize())
+        return f"[{name.lower() or 'sign'}]"
+    return f"\x01{_SCRIPTS.get(script.partition('-')[0], script.capitalize())}\x02"

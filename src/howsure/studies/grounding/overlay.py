@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from howsure.errors import HowsureError, InputError, RunDamaged, UnusableImage
 from howsure.models.images import MOST_BYTES, inspect_content
@@ -19,25 +19,20 @@ from howsure.runs.pictures import name_of
 from howsure.runs.reading import SAMPLES
 from howsure.storage import is_address, read_regular, shown
 from howsure.studies.grounding.exports import safe_name
-from howsure.studies.grounding.figures import is_outside
+from howsure.studies.grounding.marks import GREEN, VERMILION, marks
 from howsure.studies.grounding.record import (
     DISTANCES,
     GroundingRecord,
     Place,
-    Sampled,
     Samples,
-    Target,
     confidence_of,
     kinds_of,
 )
-
-if TYPE_CHECKING:
-    from howsure.studies.grounding.drawing import Sheet
+from howsure.studies.grounding.words import drawn_in_words, in_words, legend, named, place_in_words, thousandths
 
 MOST_SIDE_PX = 1600
 SMALLEST_SIDE_PX, LARGEST_SIDE_PX = 200, 10_000
 SHOWN_CLOSE, SHOWN_ID = 3, 200
-MOST_DOTS = 1_000
 DEEPEST = 64
 """Of the folders of an image's path, so many are looked for under the image root."""
 MOST_PIXELS = 40_000_000
@@ -112,7 +107,7 @@ def write_overlays(
     samples = read_clicks(run)
     chosen = _choose(samples, ids or (), worst, surely_wrong, every, str(run.path))
     names = file_names([sample.id for sample in samples])
-    delta = _delta(run)
+    delta = delta_of(run)
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -163,7 +158,8 @@ def _png(image: Any) -> bytes:
     return content.getvalue()
 
 
-def _delta(run: Run) -> float | None:
+def delta_of(run: Run) -> float | None:
+    """What the manifest says that hits were judged by; it may come from anybody."""
     value = run.manifest.identity.options.get("delta")
     return float(value) if isinstance(value, int | float) else None
 
@@ -280,91 +276,21 @@ def draw_overlay(
     """
     if not SMALLEST_SIDE_PX <= most_side_px <= LARGEST_SIDE_PX:
         raise InputError(f"an overlay is {SMALLEST_SIDE_PX} to {LARGEST_SIDE_PX} pixels long, not {most_side_px}")
-    about = sample.result
-    screen = load_screen(about, sample.id, image_root, run_folder)
-    from howsure.studies.grounding.drawing import Sheet
+    screen = load_screen(sample.result, sample.id, image_root, run_folder)
+    from howsure.studies.grounding.drawing import GREY, Sheet, Verdict
 
     sheet = Sheet(screen.pixels, most_side_px, font)
-    _mark(sheet, about, delta)
-    rows = [row for row in _rows(sample, about, delta, chosen_as, screen.remark) if row[1]]
-    return sheet.finished(_verdict(sample, about, delta), rows)
-
-
-def _mark(sheet: Sheet, about: GroundingRecord, delta: float | None) -> None:
-    from howsure.studies.grounding.drawing import BLUE, VERMILION
-
-    _mark_target(sheet, about.target, delta)
-    for place in (about.samples.points if about.samples is not None else [])[:MOST_DOTS]:
-        sheet.small_dot(sheet.held(sheet.at(place)))
-    if about.pred_coord is None:
-        return
-    shown = sheet.held(sheet.at(about.pred_coord))
-    if about.target.coords and about.l2 is not None:
-        sheet.link(_edge(sheet, about.target, shown), shown, _thousandths(about.l2))
-    if is_outside(about.pred_coord):
-        sheet.arrow(shown, sheet.at(about.pred_coord), VERMILION)
-    if about.target.kind == "point":
-        sheet.cross(sheet.at(about.target.places[0]), BLUE)  # over the line
-    sheet.ring(shown, VERMILION)
-
-
-def _mark_target(sheet: Sheet, target: Target, delta: float | None) -> None:
-    from howsure.studies.grounding.drawing import BLUE
-
-    places = [sheet.at(place) for place in target.places]
-    if target.kind == "box":
-        sheet.box(places[0], places[1], BLUE)
-    elif target.kind == "polygon":
-        sheet.outline(places, BLUE)
-    elif target.kind == "point":
-        if delta:
-            sheet.dashes(places[0], delta / 1000 * sheet.width, delta / 1000 * sheet.height, BLUE)
-        sheet.cross(places[0], BLUE)
-
-
-def _edge(sheet: Sheet, target: Target, click: Place) -> Place:
-    """Where the line to the click leaves the target, so that it does not cover what was to be clicked: the border of
-    the smallest box around it. The click itself where that lies inside."""
-    corners = [sheet.at(place) for place in target.places]
-    xs, ys = [x for x, _ in corners], [y for _, y in corners]
-    centre = ((min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2)
-    half = ((max(xs) - min(xs)) / 2, (max(ys) - min(ys)) / 2)
-    away = (click[0] - centre[0], click[1] - centre[1])
-    share = min([1.0, *(side / abs(by) for side, by in zip(half, away, strict=True) if by)])
-    return centre[0] + away[0] * share, centre[1] + away[1] * share
-
-
-# -- words ------------------------------------------------------------------------------------------------------------
-
-
-def _verdict(sample: Clicked, about: GroundingRecord, delta: float | None) -> tuple[str, tuple[int, int, int], bool]:
-    """The badge and the words beside it; a hit's badge is filled, so that more than its colour tells it."""
-    from howsure.studies.grounding.drawing import GREEN, GREY, VERMILION
-
+    sheet.paint(marks(sample.result, delta, *sheet.room_px))
+    badge, colour = ("HIT", GREEN) if sample.result.hit else ("MISS", VERMILION)
     if sample.failed:
-        return f"NO ANSWER | {(sample.reason or '').replace('_', ' ')}", GREY, False
-    words = " · ".join(_outcome(about, delta))
-    return (f"HIT | {words}", GREEN, True) if about.hit else (f"MISS | {words}", VERMILION, False)
+        badge, colour = "NO ANSWER", GREY
+    told = in_words(sample, delta).replace("δ", "delta")  # which the font lacks
+    rows = [row for row in _rows(sample, delta, chosen_as, screen.remark) if row[1]]
+    return sheet.finished(Verdict(badge, colour, badge == "HIT", told), rows)
 
 
-def _outcome(about: GroundingRecord, delta: float | None) -> Iterator[str]:
-    kind = about.target.kind
-    if about.says == "wrong_format":
-        yield f"no place can be read in the answer ({(about.why_not or 'wrong format').replace('_', ' ')})"
-    elif about.says == "refusal":
-        yield "it says that there is nothing to click" + (", and there is not" if kind == "refusal" else "")
-    elif kind == "refusal":
-        yield "it clicks, and there is nothing to click"
-    if about.l2 is not None:
-        reach = "" if delta is None else f" ({'within' if about.within_delta else 'beyond'} delta {delta:g})"
-        yield f"{_thousandths(about.l2)} thousandths off{reach}"
-    if about.inside is not None and about.pred_coord is not None:
-        yield f"{'inside' if about.inside else 'outside of'} the {kind}"
-
-
-def _rows(
-    sample: Clicked, about: GroundingRecord, delta: float | None, chosen_as: str | None, remark: str
-) -> Iterator[tuple[str, str]]:
+def _rows(sample: Clicked, delta: float | None, chosen_as: str | None, remark: str) -> Iterator[tuple[str, str]]:
+    about = sample.result
     yield "instruction", about.instruction
     yield "target", _place(about.gt_coord, about.gt_content)
     if sample.failed:
@@ -373,55 +299,25 @@ def _rows(
         yield "click" if about.pred_coord is not None else "names", _place(about.pred_coord, about.pred_content)
         yield "answer", about.pred_raw or ""
         yield "sureness", ", ".join(_sureness(about))
-        yield "drawn", _drawn(about.samples)
-    dots = about.samples is not None and bool(about.samples.points)
-    yield "marks", "; ".join(legend(about.target.kind, about.pred_coord, delta, dots=dots))
+        yield "drawn", "" if about.samples is None else drawn_in_words(about.samples)
+    yield "marks", "; ".join(legend(about, delta))
     yield "chosen as", chosen_as or ""
     name, (width, height) = PurePath(about.image_path).name, about.image_size
     yield "sample", f"{sample.id} on {name}, {width} x {height} pixels{remark}"
 
 
 def _place(place: Place | None, content: str | None) -> str:
-    """`“left arrow” at (100.0, 200.0)`, as much of it as there is."""
+    """`“left arrow” at (100, 200)`, as much of it as there is."""
     words = [f"“{content}”"] if content else []
     if place is not None:
-        outside = ", outside of the screen" if is_outside(place) else ""
-        words.append(f"{'at ' if words else ''}({', '.join(map(_thousandths, place))}){outside}")
+        words.append(f"{'at ' if words else ''}{place_in_words(place)}")
     return " ".join(words)
-
-
-def _thousandths(value: float) -> str:
-    """One decimal; a model can write numbers that no screen has room for."""
-    return f"{value:.1f}" if abs(value) < 1e6 else f"{value:.3g}"
 
 
 def _sureness(about: GroundingRecord) -> Iterator[str]:
     known, missing = about.confidence, about.confidence_missing
     for kind, value in () if known is None else known.known.items():
-        name = kind.replace("_", " ")
         if value is None:
-            why = (None if missing is None else missing[kind]) or "not known"
-            yield f"{name} missing ({why.replace('_', ' ')})"
+            yield f"{named(kind)} missing ({named(None if missing is None else missing[kind])})"
         else:
-            yield f"{name} {_thousandths(value)} thousandths" if kind in DISTANCES else f"{name} {value:.3f}"
-
-
-def _drawn(samples: Sampled | None) -> str:
-    if samples is None:
-        return ""
-    parts = {"in wrong format": samples.wrong_format, "refusals": samples.refusals, "failed": samples.failed}
-    rest = "".join(f", {count} {words}" for words, count in parts.items() if count)
-    return f"{len(samples.points)} clicks of {samples.asked} more answers{rest}"
-
-
-def legend(kind: str, click: Sequence[float] | None, delta: float | None, *, dots: bool) -> Iterator[str]:
-    """What the marks on a screen mean, of those that are on it: for this kind of target, this click, and other answers'
-    clicks as dots."""
-    shapes = {"point": "blue cross", "box": "blue box", "polygon": "blue outline"}
-    yield f"{shapes[kind]}: where the click belongs" if kind in shapes else "nothing on this screen is to be clicked"
-    if kind == "point" and delta:
-        yield f"blue dashes: {delta:g} thousandths around it"
-    if click is not None:
-        yield "orange ring: where the model clicks" + (", farther that way" if is_outside(click) else "")
-    if dots:
-        yield "yellow dots: where its other answers click"
+            yield f"{named(kind)} {f'{thousandths(value)} thousandths' if kind in DISTANCES else f'{value:.3g}'}"

@@ -123,6 +123,7 @@ class GroundingStudy(Study[GroundingOptions, Item, GroundingRecord]):
     """
 
     name, options, record, summary = "grounding", GroundingOptions, GroundingRecord, GroundingSummary
+    comparison = GroundingComparison
     evidence, looks_ahead = GroundingEvidence, True
 
     def read(self, options: GroundingOptions, engine: Engine) -> Screens:
