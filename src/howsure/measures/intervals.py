@@ -245,9 +245,9 @@ def correlation_of(first: Array, second: Array, codes: Codes, others: Codes | No
 
     `codes` are the units of the items, `others` those of the second estimate's where it is over other items.
     """
-    units = int(codes.max(initial=-1)) + 1
-    sums = np.bincount(codes, weights=first, minlength=units)
-    other = np.bincount(codes if others is None else others, weights=second, minlength=units)
+    others = codes if others is None else others
+    units = 1 + max(int(codes.max(initial=-1)), int(others.max(initial=-1)))
+    sums, other = (np.bincount(of, weights, units) for of, weights in ((codes, first), (others, second)))
     scale = math.sqrt(float(sums @ sums) * float(other @ other))
     return float(sums @ other) / scale if scale > 0.0 else 0.0
 

@@ -17,9 +17,11 @@ from howsure.measures.intervals import (
     ENOUGH_UNITS,
     LEAST_UNITS,
     Interval,
+    correlation_of,
     effective_trials,
     enlarged,
     few_rare,
+    mover,
     score_interval,
     spread_of,
     t_critical,
@@ -155,24 +157,17 @@ def auroc_difference_interval(a: ScoredItems, b: ScoredItems, *, level: float = 
     of_a, of_b = (auroc_interval(one.score, one.positive, clusters=one.unit, level=level) for one in (a, b))
     if of_a is None or of_b is None:
         return None
-    known = [_checked(one.score, one.positive, "score and positive") for one in (a, b)]
     units = np.unique(np.concatenate([np.asarray(one.unit) for one in (a, b)]), return_inverse=True)[1]
-    values, sums = [], []
-    for (ranks, labels), codes in zip(known, np.split(units, [len(known[0][0])]), strict=True):
+    values, influences = [], []
+    for one in (a, b):
+        ranks, labels = _checked(one.score, one.positive, "score and positive")
         hit = labels == 1
         placed = placements(ranks, hit)
         values.append(float(placed[hit].mean()))
-        influence = (placed - values[-1]) / np.where(hit, hit.sum(), (~hit).sum())
-        sums.append(np.bincount(codes, weights=influence, minlength=int(units.max()) + 1))
-    scale = math.sqrt(float(sums[0] @ sums[0]) * float(sums[1] @ sums[1]))
-    together = float(sums[0] @ sums[1]) / scale if scale > 0.0 else 0.0
+        influences.append((placed - values[-1]) / np.where(hit, hit.sum(), (~hit).sum()))
     first, second = values
-
-    def distance(one: float, other: float) -> float:
-        return math.sqrt(max(0.0, one**2 + other**2 - 2.0 * together * one * other))
-
-    low = second - first - distance(second - of_b.low, of_a.high - first)
-    high = second - first + distance(of_b.high - second, first - of_a.low)
+    together = correlation_of(*influences, *np.split(units, [len(influences[0])]))
+    low, high = mover(first, of_a, second, of_b, together)
     return Interval(low, high, level, f"MOVER of both; {of_b.method}", of_a.approximate or of_b.approximate)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -12,7 +13,7 @@ from howsure.report.rows import key_of
 from howsure.report.run_data import StoredRun
 from howsure.report.text import counted, interval_text
 from howsure.report.views import guarded, view_of
-from howsure.studies.comparing import Comparison, McNemar, OutcomeComparison, compare
+from howsure.studies.comparing import Comparison, McNemar, OutcomeComparison, PairedFigure, compare
 from howsure.studies.summary import Figure
 from howsure.types import Fields
 
@@ -37,7 +38,8 @@ def _who(found: Comparison, a: StoredRun | None, b: StoredRun | None) -> Section
     """Which run is A, and which is B. A page may be passed on, and the places of folders are nobody's business."""
     if a is None or b is None:
         rows = [(name, found["a"].get(name), found["b"].get(name)) for name in ("model", "run")]
-        return Section("A and B", [Table(["", "A", "B"], rows)])
+        known = [row for row in rows if any(row[1:])]  # logs are read without a model
+        return Section("A and B", [Table(["", "A", "B"], known)])
     return Section("A and B", [Table(["", "A", "B"], _about(a, b))])
 
 
@@ -114,9 +116,24 @@ def _two(name: str, a: Figure, b: Figure) -> Plot:
 # -- what studies put together ----------------------------------------------------------------------------------------
 
 
-def what_changed(rows: Sequence[Row], sentences: Sequence[str]) -> Section:
+def what_changed(rows: Sequence[Row], sentences: Sequence[str], lead: str = PAIRED) -> Section:
     heads = ["", "A", "B", "B − A (95 % interval, paired)"]
-    return Section("What changed", [Table(heads, rows), *(Prose(one) for one in sentences if one)], PAIRED)
+    return Section("What changed", [Table(heads, rows), *(Prose(one) for one in sentences if one)], lead)
+
+
+def figure_rows(
+    name: str, unit: str, a: float | None, b: float | None, paired: PairedFigure | None, decimals: int | None = None
+) -> list[Row]:
+    """A figure of both runs; where something is missing in one, a second row holds what both have, and the interval."""
+    alone = Value(None if a is None or b is None else b - a, unit, is_difference=True)
+    row = (name, Value(a, unit, decimals=decimals), Value(b, unit, decimals=decimals), alone)
+    if paired is None:
+        return [row]
+    change = Value.at(paired, "mean_difference", unit, is_difference=True)
+    if alone.value is not None and math.isclose(alone.value, paired.mean_difference, abs_tol=1e-9):
+        return [(*row[:3], change)]
+    first, second = (Value(mean, unit, decimals=decimals) for mean in (paired.mean_a, paired.mean_b))
+    return [row, (f"  of {paired.items} in both", first, second, change)]
 
 
 def differences(changes: Sequence[tuple[str, str, str, Fields | None]]) -> Section:
@@ -140,14 +157,21 @@ def around_zero(
     return dots(title, caption, axis, rows, level=(0.0, "no change"), over=over) if rows else None
 
 
-def mcnemar_in_words(test: McNemar, paired: Fields | None, noun: str, *, hang_together: bool) -> str:
+def mcnemar_in_words(
+    test: McNemar,
+    paired: Fields | None,
+    noun: str,
+    *,
+    hang_together: bool,
+    kinds: tuple[str, str] = ("turned right", "turned wrong"),
+) -> str:
     """McNemar's exact test, and what it means beside the interval of the difference; what hangs together, such as the
     samples of one screen, is not as many items."""
     lost, won = test.only_a_correct, test.only_b_correct
     if not lost + won or test.p_value is None:
         return f"No {noun} flipped."
     p = test.p_value
-    told = f"{counted(won, noun)} turned right and {lost:,} turned wrong; McNemar's exact p = "
+    told = f"{counted(won, noun)} {kinds[0]} and {lost:,} {kinds[1]}; McNemar's exact p = "
     told += f"{p:.1e}" if p < 0.001 else f"{p:.3f}"
     if p < 0.05:
         independent = f", were all {noun}s independent" if hang_together else ""
@@ -174,12 +198,15 @@ def flips(
     body: Callable[[Any], Sequence[Block]],
     a: StoredRun | None,
     b: StoredRun | None,
+    samples: Callable[[Any], tuple[str, str]] = lambda flip: (flip.id, flip.id),
+    lead: str = "Samples that one run got right and the other wrong, those first that moved farthest.",
 ) -> Section:
-    """What flipped, one way on the left and the other on the right; those that moved farthest come first."""
+    """What flipped, one way on the left and the other on the right; those that moved farthest come first. `samples` are
+    the ids of those in A and in B that show it."""
 
     def card(flip: Any, right: bool) -> Card:
-        key = key_of(flip.id)
-        links = {f"in {name}": one.links.sample(key) for name, one in (("A", a), ("B", b)) if one is not None}
+        named = zip("AB", (a, b), map(key_of, samples(flip)), strict=True)
+        links = {f"in {name}": run.links.sample(key) for name, run, key in named if run is not None}
         known = {name: link for name, link in links.items() if link}
         return Card(flip.id, "won" if right else "lost", right, lambda: body(flip), cells(flip), known)
 
@@ -193,7 +220,6 @@ def flips(
         )
         for one in sides
     ]
-    lead = "Samples that one run got right and the other wrong, those first that moved farthest."
     return Section("What flipped", [Cards(shown, "Nothing flipped.")], lead, "flips")
 
 

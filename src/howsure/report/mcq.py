@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from howsure.evidence import Distribution, TokenLogprobs
 from howsure.report.charts import Axis, Chart, Named, dots
-from howsure.report.comparison import Flips, Row, differences, flips, mcnemar_in_words, what_changed
+from howsure.report.comparison import Flips, Row, differences, figure_rows, flips, mcnemar_in_words, what_changed
 from howsure.report.document import Block, Card, Cell, Facts, Head, Html, Marked, Plot, Quoted, Section, Table, Value
 from howsure.report.html import number, table, words
 from howsure.report.pictures import picture_of
@@ -21,7 +20,7 @@ from howsure.report.text import counted
 from howsure.report.tokens import legend, percent, readable_shades_of, shaded
 from howsure.report.views import as_written
 from howsure.runs import Sample
-from howsure.studies.mcq.comparison import Flip, McqComparison, McqDifference, McqSide, PairedFigure
+from howsure.studies.mcq.comparison import Flip, McqComparison, McqDifference, McqSide
 from howsure.studies.mcq.judge import Group, McqSummary
 from howsure.studies.mcq.record import McqRecord
 
@@ -320,8 +319,8 @@ def _rows(found: McqComparison) -> list[Row]:
     a, b, difference = found.a, found.b, found.difference
     accuracy, margin = difference.paired_accuracy, difference.paired_margin
     return [
-        *_figure("accuracy", "share", a.accuracy, b.accuracy, difference.accuracy, accuracy),
-        *_figure("mean margin", "nats", a.avg_margin, b.avg_margin, difference.avg_margin, margin),
+        *figure_rows("accuracy", "share", a.accuracy, b.accuracy, accuracy),
+        *figure_rows("mean margin", "nats", a.avg_margin, b.avg_margin, margin),
         ("right", _right(a), _right(b), f"{difference.correct_count:+d}"),
         ("coverage", a.coverage.text, b.coverage.text, f"{difference.paired_count:,} in both"),
     ]
@@ -329,21 +328,6 @@ def _rows(found: McqComparison) -> list[Row]:
 
 def _right(side: McqSide) -> str:
     return f"{side.correct_count:,} of {side.total_count:,}"
-
-
-def _figure(
-    name: str, unit: str, a: float | None, b: float | None, difference: float | None, paired: PairedFigure | None
-) -> list[Row]:
-    """A figure of both runs; where something is missing in one, a second row holds what both have, and the interval."""
-    sides = (Value(a, unit), Value(b, unit))
-    alone = Value(difference, unit, is_difference=True)
-    if paired is None:
-        return [(name, *sides, alone)]
-    change = Value.at(paired, "mean_difference", unit, is_difference=True)
-    if difference is not None and math.isclose(difference, paired.mean_difference, abs_tol=1e-9):
-        return [(name, *sides, change)]
-    both = (f"  of {paired.items} in both", Value(paired.mean_a, unit), Value(paired.mean_b, unit), change)
-    return [(name, *sides, alone), both]
 
 
 def _mcnemar(difference: McqDifference) -> str:

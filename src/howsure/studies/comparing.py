@@ -9,10 +9,11 @@ from typing import Any, Generic, NoReturn
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
 from howsure.errors import EvidenceError, HowsureError, InputError, RunDamaged
-from howsure.measures import paired_shares, too_few
+from howsure.measures import PairedDifference, paired_shares, too_few
 from howsure.runs import Run, Sample
 from howsure.runs.folder import read_summary
 from howsure.studies.summary import Coverage, Figure, Summary
@@ -26,7 +27,7 @@ NOT_WHAT_IT_SAYS = (ArithmeticError, AttributeError, LookupError, TypeError, Val
 """What code meets in a run folder that somebody changed."""
 
 
-NOT_COMPARED = ("trajectories", "trust", "trust coherent")
+NOT_COMPARED = ("trust coherent",)
 """Nobody has said yet how two of their runs are paired."""
 
 
@@ -102,15 +103,18 @@ class Side(Generic[RecordT]):
         return int(self.data.get("skipped") or 0)
 
 
-def read_side(run: RunLike, study: str, record: type[RecordT], noun: str = "samples") -> Side[RecordT]:
-    """A finished run of a study, or one sentence about why it is none."""
+def read_side(
+    run: RunLike, study: str, record: type[RecordT], noun: str = "samples", *, counted: bool = True
+) -> Side[RecordT]:
+    """A finished run of a study, or one sentence about why it is none. Not `counted` are samples of which the manifest
+    only says how many there may be."""
     run = run if isinstance(run, Run) else Run(run)
     of = run.manifest.identity.study
     if of != study:
         raise InputError(f"{run.path} is a run of {of!r}, and only {study} runs can be compared")
     samples = run.records(evidence=False, record=record)
     judged = read_summary(run.path, Summary)
-    if run.status != "finished" or judged is None or len(samples) != run.manifest.items:
+    if run.status != "finished" or judged is None or (counted and len(samples) != run.manifest.items):
         raise InputError(
             f"{run.path} is not finished ({run.status}, {len(samples)} of {run.manifest.items} {noun}): "
             "run the command that made it again, then compare"
@@ -126,6 +130,38 @@ class McNemar(Fields, kw_only=True):
     only_b_correct: int
     both_wrong: int
     p_value: float | None
+
+
+class PairedFigure(Fields, kw_only=True):
+    """Both means over the items that both runs have, and their difference; `note` says why it has no interval."""
+
+    mean_a: float
+    mean_b: float
+    mean_difference: float
+    low: float | None
+    high: float | None
+    level: float | None
+    method: str | None
+    approximate: bool | None
+    items: int
+    note: str | None
+
+
+def paired_figure(
+    a: NDArray[np.float64], b: NDArray[np.float64], difference: PairedDifference | None, units: int, noun: str
+) -> PairedFigure | None:
+    """None where there is no item that both have."""
+    if difference is None:
+        return None
+    why = None if difference.interval is not None else too_few(units, noun) or "no interval: all changed alike"
+    return PairedFigure(
+        mean_a=float(a.mean()),
+        mean_b=float(b.mean()),
+        mean_difference=difference.mean_difference,
+        **ends(difference.interval),
+        items=difference.items,
+        note=why,
+    )
 
 
 def check_same(a: Side, b: Side, names: Sequence[str]) -> None:

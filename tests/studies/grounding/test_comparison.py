@@ -463,7 +463,7 @@ def test_runs_of_other_studies_are_refused(copies: tuple[Path, Path]) -> None:
     with pytest.raises(InputError, match="before is a run of grounding, .*after one of mcq: compare runs of the same"):
         howsure.compare(*copies)
     rewrite(copies[1], "run.json", lambda manifest: manifest["identity"].update(study="trust"))
-    with pytest.raises(InputError, match="of 'trust', and only mcq, perplexity and grounding runs can be compared"):
+    with pytest.raises(InputError, match="of 'trust', and only mcq, .* runs can be compared"):
         howsure.compare(*copies)
 
 

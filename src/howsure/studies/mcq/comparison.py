@@ -22,16 +22,18 @@ from howsure.runs.run import Pair, PathLike
 from howsure.studies.comparing import (
     Comparison,
     McNemar,
+    PairedFigure,
     Side,
     check_same,
     notes_on_models,
+    paired_figure,
     read_side,
     refuse_other_data,
 )
 from howsure.studies.mcq.columns import Codes, columns, units
 from howsure.studies.mcq.record import McqRecord
 from howsure.studies.summary import Coverage
-from howsure.studies.sureness import LEVEL, ends
+from howsure.studies.sureness import LEVEL
 from howsure.types import Fields
 
 _SAME_PROMPT = ("prompt", "chat")
@@ -57,21 +59,6 @@ class McqSide(Fields, kw_only=True):
     bad_line_count: int
     coverage: Coverage
     notes: list[str]
-
-
-class PairedFigure(Fields, kw_only=True):
-    """Both means over the items that both runs have, and their difference."""
-
-    mean_a: float
-    mean_b: float
-    mean_difference: float
-    low: float | None
-    high: float | None
-    level: float | None
-    method: str | None
-    approximate: bool | None
-    items: int
-    note: str | None
 
 
 class Flip(Fields, kw_only=True):
@@ -202,19 +189,9 @@ def _difference(a: McqSide, b: McqSide, one: McqRun, other: McqRun, pairs: Pairs
 
 
 def _paired(both: Floats, difference: PairedDifference | None, unit: Codes) -> PairedFigure | None:
-    """None where there is no item that both have."""
-    if difference is None:
-        return None
-    mean_a, mean_b = both.mean(axis=0).tolist()
-    few = too_few(len(np.unique(unit)), "questions" if len(np.unique(unit)) == len(unit) else "independent units")
-    return PairedFigure(
-        mean_a=mean_a,
-        mean_b=mean_b,
-        mean_difference=difference.mean_difference,
-        **ends(difference.interval),
-        items=difference.items,
-        note=None if difference.interval is not None else few or "no interval: all changed alike",
-    )
+    units = len(np.unique(unit))
+    noun = "questions" if units == len(unit) else "independent units"
+    return paired_figure(both[:, 0], both[:, 1], difference, units, noun)
 
 
 def _minus(second: float | None, first: float | None) -> float | None:

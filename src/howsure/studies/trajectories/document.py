@@ -53,7 +53,7 @@ class Rows(Sequence[dict[str, Any]]):
 
     def __init__(self, trajectories: Sequence[Trajectory], *, verbose: bool = False) -> None:
         self._trajectories = trajectories
-        self._verbose = verbose
+        self.verbose = verbose
 
     def __len__(self) -> int:
         return len(self._trajectories)
@@ -71,8 +71,8 @@ class Rows(Sequence[dict[str, Any]]):
 
     def _row(self, place: int) -> dict[str, Any]:
         one = self._trajectories[place]
-        row = simulation_row(one, verbose=self._verbose)
-        return row | {"propagation": propagation_row(one, verbose=self._verbose)}
+        row = simulation_row(one, verbose=self.verbose)
+        return row | {"propagation": propagation_row(one, verbose=self.verbose)}
 
 
 def as_json(head: dict[str, Any], rows: Iterable[dict[str, Any]]) -> bytes:

@@ -24,6 +24,7 @@ from howsure.runs.run import Batch, Items, Opened, PathLike, Plan, Ready, RetryO
 from howsure.studies.study import Session, Study
 from howsure.studies.texts import as_paths
 from howsure.studies.trajectories import proxy
+from howsure.studies.trajectories.comparison import TrajectoriesComparison, compare
 from howsure.studies.trajectories.distances import measure_distances
 from howsure.studies.trajectories.document import Rows, as_json, metadata, write_tables
 from howsure.studies.trajectories.judge import Judging
@@ -168,6 +169,16 @@ class Result(NamedTuple):
     run: Run | None
 
     @property
+    def samples(self) -> list[Sample[Trajectory]]:
+        """A sample for each run, as in a run folder."""
+        return [sample_of(index, one) for index, one in enumerate(self.trajectories)]
+
+    @property
+    def source(self) -> str:
+        """The logs by their time stamp or their names."""
+        return str(self.metadata["source_file"])
+
+    @property
     def document(self) -> dict[str, Any]:
         """Step 2 and 3 as one piece of JSON-safe data, made anew at each call; `write` needs less memory."""
         return {"metadata": self.metadata, "results": list(self.rows)}
@@ -208,7 +219,7 @@ class TrajectoriesStudy(Study[TrajectoriesOptions, Trajectory, Trajectory]):
 
     returns = Result
     name, options, record, summary = "trajectories", TrajectoriesOptions, Trajectory, TrajectoriesSummary
-    evidence = Evidence
+    evidence, comparison = Evidence, TrajectoriesComparison
     model_fields = ("score_with",)
 
     # -- before the work -------------------------------------------------------------------------------------------
@@ -352,6 +363,9 @@ class TrajectoriesStudy(Study[TrajectoriesOptions, Trajectory, Trajectory]):
         reader = model if model.takes_conversations else None
         return TrajectoriesOptions(data / "demo_trajectories.json", score_with=reader)
 
+    def compare(self, a: Run, b: Run) -> TrajectoriesComparison:
+        return compare(a, b)
+
     def release(self, items: Logs) -> None:
         if items.embedder is not None:
             items.embedder.close()
@@ -421,27 +435,33 @@ def _batches(items: Logs, to_read: Sequence[int], model: Model | None, rolling: 
 
 
 def _batch(items: Logs, indices: Sequence[int]) -> Batch:
-    return Batch(tuple(f"trajectory-{i}" for i in indices), tuple(items.items[i] for i in indices), tuple(indices))
+    return Batch(tuple(map(_id, indices)), tuple(items.items[i] for i in indices), tuple(indices))
+
+
+def _id(index: int) -> str:
+    return f"trajectory-{index}"
 
 
 # -- samples and what comes of them ---------------------------------------------------------------------------------
 
 
 def _samples(batch: Batch) -> list[Sample[Trajectory]]:
-    rows = zip(batch.ids, batch.indices, batch.items, strict=True)
-    return [_sample(name, index, trajectory) for name, index, trajectory in rows]
+    samples = []
+    for index, trajectory in zip(batch.indices, batch.items, strict=True):
+        said = [_cut(one) for one in trajectory.said]
+        shorten(trajectory)
+        samples.append(sample_of(index, trajectory, Evidence(said) if said else None))
+    return samples
 
 
-def _sample(name: str, index: int, trajectory: Trajectory) -> Sample[Trajectory]:
+def sample_of(index: int, trajectory: Trajectory, evidence: Evidence | None = None) -> Sample[Trajectory]:
     """A trajectory with all that is needed to judge it; what was said in it is evidence, and stays on the disk."""
-    said = [_cut(one) for one in trajectory.said]
-    shorten(trajectory)
     unread = next((turn for turn in trajectory.turns if turn.reason == proxy.UNREAD), None)
     return Sample(
-        name,
+        _id(index),
         index,
         trajectory,
-        Evidence(said) if said else {},
+        evidence or {},
         reason="unsupported" if trajectory.unsupported else proxy.UNREAD if unread else None,
         detail=trajectory.unsupported or (unread.detail if unread else None),
     )
