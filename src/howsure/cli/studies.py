@@ -58,6 +58,12 @@ class TurnsView(View):
             raise InputError(f"--simulation must be 1 to {len(items.items)}, not {self.simulation}")
 
     def deliver(self, result: Any) -> None:
+        if self.detailed and not self.as_json:
+            from howsure.report.terminal import output, print_document
+            from howsure.report.trajectories import detailed
+
+            chosen = result.trajectories[self.simulation - 1]
+            print_document(output(), detailed(chosen, self.simulation, verbose=result.rows.verbose))
         if self.plot is not None:
             from howsure.report.plots import plot_interventions
 

@@ -61,7 +61,7 @@ class Value:
             return f"— ({self.note})" if self.note else "—"
         if self.is_difference:
             scale, unit, digits = _DIFFERENCES.get(self.unit, (1.0, self.unit, 3))
-            digits = (0 if scale > 1 else 2) if narrow else digits
+            digits = 0 if narrow and scale > 1 else digits
             return signed(self.value, unit, scale, digits, self._entry()).replace("about ", "~" if narrow else "about ")
         shown = self._narrow() if narrow else value_with_interval(self._entry())
         return shown if self.of is None else f"{self.count:,} of {self.of:,}, {shown}"
@@ -71,7 +71,7 @@ class Value:
         return {name: getattr(self, name) for name in names}
 
     def _narrow(self) -> str:
-        alone = value_with_interval({"value": self.value, "unit": self.unit})
+        alone = value_with_interval({"value": self.value, "unit": self.unit, "decimals": self.decimals})
         if self.low is None or self.high is None:
             return alone
         scale, digits = (100.0, 0) if self.unit == "share" else (1.0, 2)
@@ -81,7 +81,12 @@ class Value:
 
 
 _ABSENT = object()
-_DIFFERENCES = {"share": (100.0, "points", 1), "bits": (1.0, "bits", 4)}
+_DIFFERENCES = {
+    "share": (100.0, "points", 1),
+    "bits": (1.0, "bits", 4),
+    "of 1000": (1.0, "", 1),
+    "turns": (1.0, "turns", 1),
+}
 """How a difference is shown: by what it is multiplied, its unit, and so many decimals."""
 
 
@@ -111,6 +116,8 @@ class Head:
     """The column that gives way where a terminal is too narrow; the others are kept whole."""
     short: str = ""
     """What it is called in a narrow terminal."""
+    wide: bool = False
+    """A column that a narrow terminal leaves out."""
 
 
 # -- blocks -----------------------------------------------------------------------------------------------------------
@@ -164,6 +171,8 @@ class Notes:
     """Sentences that a reader of the figures must know."""
 
     lines: Sequence[str]
+    label: str = "note"
+    """What a terminal writes before each."""
     on: On = "everywhere"
 
 
@@ -246,7 +255,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Cards:
-    """Kinds of sample beside each other, such as confident but wrong, and right but unsure."""
+    """Kinds of sample beside each other, such as confident but wrong, and right but unsure; or one kind alone, which
+    needs no title."""
 
     sides: Sequence[Side]
     nothing: str = "There are no such samples in this run."

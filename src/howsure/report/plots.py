@@ -24,6 +24,8 @@ from howsure.studies.theorem import BAND, Theorem
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from howsure.studies.trajectories.judge import Group
+
 SUFFIXES = (".svg", ".png")
 SIZE_INCHES = (7.0, 4.3)
 LABEL_CHARACTERS = 60
@@ -90,24 +92,24 @@ def plot_blocks(found: TextEntropy, path: Path) -> None:
         axes.legend(fontsize=9)
 
 
-def plot_interventions(groups: Sequence[dict[str, Any]], path: Path) -> None:
+def plot_interventions(groups: Sequence[Group], path: Path) -> None:
     """Failures avoided less those caused, against interventions: along all thresholds, at the alarms, at random."""
-    shown = [group for group in groups if any((group["interventions"] or {"curves": {}})["curves"].values())]
-    curves = [(group, name, curve) for group in shown for name, curve in group["interventions"]["curves"].items()]
+    replayed = [(group.name, group.interventions) for group in groups if group.interventions is not None]
+    shown = [(name, one) for name, one in replayed if any(one.curves.values())]
+    curves = [(group, one, name, curve) for group, one in shown for name, curve in one.curves.items()]
     if not curves:
         raise InputError(f"--plot {path}: there are no interventions to draw, since no run could be judged")
-    spoils = any(policy["spoil"] > 0 for group in shown for policy in group["interventions"]["policies"])
+    spoils = any(policy.spoil > 0 for _, one in shown for policy in one.policies)
     with _axes(path) as axes:
-        for (group, name, curve), (colour, line) in zip(curves, _styles(len(curves)), strict=True):
-            spent = [0, *(point["interventions"] for point in curve)]
-            avoided = [0, *(point["net_avoided"] for point in curve)]
-            by_chance = [0, *(point["random_net_avoided"] for point in curve)]
-            label = _words(f"{group['name']}: {name}" if len(shown) > 1 else name)
+        for (group, one, name, curve), (colour, line) in zip(curves, _styles(len(curves)), strict=True):
+            spent = [0, *(point.interventions for point in curve)]
+            avoided = [0.0, *(point.net_avoided for point in curve)]
+            by_chance = [0.0, *(point.random_net_avoided for point in curve)]
+            label = _words(f"{group}: {name}" if len(shown) > 1 else name)
             axes.step(spent, avoided, where="post", color=colour, linestyle=line, linewidth=1.6, label=label)
             axes.plot(spent, by_chance, color=colour, linewidth=0.7)
-            rows = group["interventions"]["table"]
-            for row in (row for row in rows if (row["policy"], row["when"]) == (name, "alarm")):
-                axes.scatter(row["interventions"], row["net_avoided"], s=36, color=colour, zorder=3)
+            for row in (row for row in one.table if (row.policy, row.when) == (name, "alarm")):
+                axes.scatter(row.interventions, row.net_avoided, s=36, color=colour, zorder=3)
         axes.set_xlabel("interventions (thin: as many at random; dot: at the fitted thresholds)")
         axes.set_ylabel("net failures avoided, expected" if spoils else "failures avoided, expected")
         if not spoils:

@@ -62,6 +62,8 @@ class RunData:
     links: Links
     summary: Any
     folder: Path
+    source: str
+    """Where the data was read from, as people know it."""
 
     @property
     def study(self) -> str:
@@ -84,9 +86,10 @@ class RunData:
 class HeldRun(RunData):
     """A run that has just ended, of samples that are in memory, without their evidence."""
 
-    def __init__(self, study: str, summary: Summary, samples: Sequence[Sample], run: Run | None) -> None:
-        self._study, self.summary, self.links, self._samples = study, summary, NoLinks(), samples
-        self.folder = Path() if run is None else run.path
+    def __init__(self, study: str, result: Any, samples: Sequence[Sample]) -> None:
+        self._study, self.summary, self.links, self._samples = study, result.summary, NoLinks(), samples
+        self.folder = Path() if result.run is None else result.run.path
+        self.source = getattr(result, "source", "")
         self.view = view_of(study)
         self.table = Table(columns_of(self.view))
         self.table.extend([(one.id, Place(0, 0), self.row(one)) for one in samples])
@@ -127,7 +130,7 @@ class StoredRun(RunData):
     def look_again(self) -> None:
         """Read the manifest and the summary; the samples stay as they are, unless the run is of another study now."""
         self.run = Run(self.folder)
-        self.status = self.run.status
+        self.status, self.source = self.run.status, self.run.manifest.source or ""
         known = registry.study_named(self.study) if registry.is_known(self.study) else None
         self.summary = None
         self.summary_problem: str | None = None

@@ -117,7 +117,7 @@ def pair(a: StoredRun, b: StoredRun) -> Element:
     """What changed from one run to the other."""
     document = laid_out(compared(a, b), a, b)
     return h.article(class_="run")[
-        h.header[h.h1[f"{title_of(a)} against {words(b.run.manifest.identity.model.get('name'), 80)}"]],
+        h.header[h.h1[f"{title_of(a)} against {_subject(b)}"]],
         rendered(document.sections),
         notes(document.notes),
     ]
@@ -150,8 +150,13 @@ def rendered(sections: Sequence[Section], anchors: str = "") -> list[Node]:
 
 
 def title_of(run: StoredRun) -> str:
-    identity = run.run.manifest.identity
-    return f"{identity.study}: {words(identity.model.get('name'), 80)}"
+    return f"{run.study}: {_subject(run)}"
+
+
+def _subject(run: StoredRun) -> str:
+    """Its model, or the data where logs were read without one."""
+    model = run.run.manifest.identity.model.get("name")
+    return words(run.source if model == "log" else model, 80)
 
 
 def header(run: StoredRun, name: str = "") -> Element:

@@ -98,10 +98,10 @@ def print_result(console: Console, study: str, result: Any, *, cards: int = SHOW
     if isinstance(result, Pair):
         print_comparison(console, result.comparison, cards=cards)
         return
-    samples = getattr(result, "samples", [])
-    held = HeldRun(study, result.summary, samples, result.run) if samples else None
+    samples, problems = getattr(result, "samples", []), getattr(result.summary, "problems", [])
+    held = HeldRun(study, result, samples) if samples else None
     print_document(console, document_of(study, result.summary, held), cards=cards)
-    print_end(console, samples, result.run)
+    print_end(console, [] if problems else samples, result.run)  # what failed is among the problems
 
 
 def print_comparison(console: Console, comparison: Comparison, *, cards: int = SHOWN_CARDS) -> None:
@@ -112,12 +112,12 @@ def print_comparison(console: Console, comparison: Comparison, *, cards: int = S
 
 def print_document(console: Console, document: Document, *, cards: int = SHOWN_CARDS) -> None:
     """Headline figures first, then every section that has something for a terminal, then the notes; of samples worth a
-    look, or that flipped, so many of each kind."""
+    look, or that flipped, so many of each kind. A first section for terminals alone stands before the headline."""
     parts = [_section(section, console, cards) for section in document.sections]
-    headed: list[list[RenderableType]] = (
-        [[_figures(document)], *parts] if document.figures or document.coverage else parts
-    )
-    for place, part in enumerate(part for part in headed if part):
+    if document.figures or document.coverage:
+        is_first = document.sections and document.sections[0].on == "terminal"
+        parts.insert(1 if is_first else 0, [_figures(document)])
+    for place, part in enumerate(part for part in parts if part):
         if place:
             console.print()
         for one in part:
@@ -164,7 +164,8 @@ def _rendered(block: Block, console: Console, cards: int) -> list[RenderableType
         case Prose():
             return [Text(shortened(block.text, LINE_CHARACTERS), style=_STYLES[block.kind])]
         case Notes():
-            return [Text(f"note: {shortened(line, LINE_CHARACTERS)}") for line in block.lines]
+            lines = [f"{block.label}: {shortened(line, LINE_CHARACTERS)}" for line in block.lines]
+            return [Text(line, no_wrap=True, overflow="ignore") for line in lines]
         case Quoted():
             return [Text(printable(block.text[:LINE_CHARACTERS]))]
         case Lines():
@@ -173,7 +174,7 @@ def _rendered(block: Block, console: Console, cards: int) -> list[RenderableType
             return [one for side in block.sides for one in _side(side, width, cards)] if cards else []
         case Tokens():
             legend = [Text(), coloured_legend()] if console.is_terminal else []
-            return [coloured(block.shades), *legend]
+            return [coloured(block.shades), *legend, Text()]
         case Html():
             return []
 
@@ -209,14 +210,16 @@ def _side(side: Side, width: int, most: int) -> list[RenderableType]:
     table = _table(["sample", *(side.headers or ["verdict"])], rows, width)
     left_out = len(side.cards) - most
     more = [Text(f"and {left_out:,} more: {side.more}", style="dim")] if side.more and left_out > 0 else []
-    return [Text(side.title), table, *more]
+    return [*([Text(side.title)] if side.title else []), table, *more]
 
 
 def _table(headers: Sequence[str | Head], rows: Sequence[Sequence[Cell]], width: int) -> RichTable:
     """Columns that are to be cut give way to the others, which are broken only where there is no other way."""
-    heads = [head if isinstance(head, Head) else Head(head) for head in headers]
+    all_heads = [head if isinstance(head, Head) else Head(head) for head in headers]
+    shown = [i for i, head in enumerate(all_heads) if width >= WIDE or not head.wide]
+    heads = [all_heads[i] for i in shown]
     names = [head.short if head.short and width < WIDE else head.name for head in heads]
-    cells = [[_cell(cell, width >= WIDE) for cell in row] for row in rows]
+    cells = [[_cell(row[i], width >= WIDE) for i in shown] for row in rows]
     kept = [[names[i], *(row[i].plain for row in cells)] for i, head in enumerate(heads) if not head.cut]
     needed = sum(max(map(cell_len, column)) for column in kept) + 2 * len(heads)
     fits = needed + LEAST_CUT * (len(heads) - len(kept)) <= width

@@ -1,447 +1,502 @@
-"""Trajectories in the terminal: the summary of step 2, one run turn by turn, scores against failure, alarms."""
+"""Trajectories: how unsure agent and user were, whether that foretold failure, and two runs compared."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import numpy as np
+from numpy.typing import NDArray
 
-from howsure.measures import chance_auprc
-from howsure.report.terminal import keep_whole, plain_table, where_it_lies
-from howsure.report.text import counted, interval_text, percent, printable, shortened, signed_points
-from howsure.runs import Run
-from howsure.studies.trajectories.breakdown import TURN_COUNT
-from howsure.studies.trajectories.document import RUNS, left_out
-from howsure.studies.trajectories.scores import DISTANCE, LEARNED, score_name
+from howsure.measures import final_value, running_rms
+from howsure.report.comparison import Flips, Row, differences, figure_rows, flips, mcnemar_in_words, what_changed
+from howsure.report.document import (
+    Block,
+    Card,
+    Cell,
+    Document,
+    Facts,
+    Head,
+    Html,
+    Lines,
+    Notes,
+    Plot,
+    Prose,
+    Quoted,
+    Section,
+    Table,
+    Value,
+)
+from howsure.report.rows import Column
+from howsure.report.rows import key_of as table_key
+from howsure.report.run_data import RunData, StoredRun
+from howsure.report.sureness import extremes, worth_a_look
+from howsure.report.text import counted, shortened
+from howsure.report.trajectories_alarms import alarms, interventions
+from howsure.report.trajectories_groups import AGENT, USER, Group, against_failure, counts, groups_of, over_turns
+from howsure.report.trajectories_talk import about, mean_in_words, spark
+from howsure.runs import Sample
+from howsure.studies.comparing import McNemar, PairedFigure
+from howsure.studies.trajectories.comparison import AurocDifference, Flip, TrajectoriesComparison
+from howsure.studies.trajectories.document import infinite, left_out, mean, missing_turns, preview
+from howsure.studies.trajectories.judge import key_of
+from howsure.studies.trajectories.scores import turns_of, uncertainties
+from howsure.studies.trajectories.summary import Statistics, TrajectoriesSummary
+from howsure.studies.trajectories.turns import Trajectory, Turn
 
-WIDTH = 80
-WIDE = 110
-"""From this many columns on, intervals have room for all of their digits."""
+__all__ = ["COLUMNS", "about", "compared", "detailed", "document", "row"]
 
+COLUMNS = (
+    Column("task", "task", "text"),
+    Column("domain", "domain", "word"),
+    Column("agent", "agent", "word", help="The model that was the agent."),
+    Column("trial", "trial", "number", digits=0, help="Which try at its task this run is."),
+    Column("reward", "reward", "number", help="As the log has it; 1 is solved, below that a run has failed."),
+    Column("solved", "solved", "flag", help="Whether the reward is 1; empty where there is none."),
+    Column("turns", "turns", "number", digits=0, help="Messages of agent and user."),
+    Column(
+        "agent_mean",
+        "agent, mean U",
+        "number",
+        "nats",
+        help="Mean of −ln p per token over the agent's turns; those of infinite U are left out, and counted beside it.",
+    ),
+    Column("user_mean", "user, mean U", "number", "nats", help="The same over the user's turns."),
+    Column(
+        "largest", "largest U", "number", "nats", help="The U of the turn that was least sure; empty if it is infinite."
+    ),
+    Column("scored", "turns scored", "number", digits=0, help="Turns that have a U; the others say why not."),
+    Column(
+        "infinite", "infinite U", "number", digits=0, help="Turns with a token of probability zero, among those scored."
+    ),
+    Column("missing", "turns without U", "text", help="Why turns have no U, with counts."),
+    Column(
+        "scored_by", "scored by", "word", help="log: the writer's own log-probabilities; else the model that read it."
+    ),
+    Column("termination", "ended by", "word"),
+    Column("opening", "opening", "text", help="What the conversation is about, in the words of who brought it."),
+)
+
+OPENING_CHARACTERS = 300
+MOST_CARDS = 5
+DRAWN_GROUPS, SHOWN_GROUPS = 3, 10
 SHOWN_SIMULATIONS = 10
-SHOWN_GROUPS = 10
-SHOWN_NOTES = 20
 SHOWN_PROBLEMS = 20
-SHOWN_CHARACTERS = 1000
-"""Of one line that holds names from outside."""
+SHOWN_TURNS, SHOWN_TOKENS = 1000, 40
+WIDTH = 80
+NAME_CHARACTERS, LINE_CHARACTERS = 70, 1000
 
-NAME_CHARACTERS = 70
-SHOWN_TURNS = 1000
-SHOWN_TOKENS = 40
+
+def row(sample: Sample[Trajectory]) -> dict[str, Any]:
+    one = sample.result
+    agent, user = (tuple(uncertainties(turns_of(one, actor)).tolist()) for actor in ("agent", "user"))
+    missing, key = missing_turns(one.turns), key_of(one)
+    return {
+        "task": one.task_id,
+        "domain": one.domain,
+        "agent": one.agent,
+        "trial": one.trial,
+        "reward": one.reward,
+        "solved": None if one.failed is None else not one.failed,
+        "turns": len(one.turns),
+        "agent_mean": mean(_known(agent)),
+        "user_mean": mean(_known(user)),
+        "largest": max(_known(agent + user), default=None),
+        "scored": len(one.turns) - missing.total(),
+        "infinite": infinite(agent + user),
+        "missing": ", ".join(f"{count} {name}" for name, count in sorted(missing.items())) or None,
+        "scored_by": key[2] or None,
+        "termination": one.termination,
+        "opening": None if one.opening is None else one.opening[:OPENING_CHARACTERS],
+        "_key": key,
+        "_reward_missing": one.reward_missing,
+        "_agent": agent,
+        "_user": user,
+        "_who": "".join(AGENT if turn.actor == "agent" else USER for turn in one.turns),
+        "_agent_mean": _ranked_mean(agent),
+        "_agent_rms": final_value(running_rms(agent), agent).value if agent else None,
+        "_user_mean": _ranked_mean(user),
+    }
+
+
+def _known(scores: Sequence[float]) -> list[float]:
+    return [value for value in scores if not math.isnan(value)]
+
+
+def _ranked_mean(scores: Sequence[float]) -> float | None:
+    """As a score that ranks runs, which is infinite where a turn is."""
+    return math.inf if math.inf in scores else mean(_known(scores))
+
+
+# -- all runs ---------------------------------------------------------------------------------------------------------
+
+
+def document(summary: TrajectoriesSummary | None, run: RunData | None) -> list[Section]:
+    sections = []
+    if summary and run:
+        sections.append(Section("", [Lines(_in_lines(summary, run))], on="terminal"))
+    if summary:
+        sections.append(_overall(summary))
+    if run:
+        sections.append(_worth_a_look(run))
+    groups = groups_of(summary, run)
+    for place, group in enumerate(groups[:SHOWN_GROUPS]):
+        parts = _of_group(group, alone=len(groups) == 1)
+        sections += parts if place < DRAWN_GROUPS else [_without_plots(part) for part in parts]
+    if left_out := groups[SHOWN_GROUPS:]:
+        names = "; ".join(f"{group.name} ({counts(group)})" for group in left_out[:20])
+        more = f"; and {len(left_out) - 20:,} more" if len(left_out) > 20 else ""
+        sections.append(Section("Further groups", [Prose(f"Not shown, but in summary.json: {names}{more}.")]))
+    if summary and summary.problems:
+        sections.append(_problems(summary))
+    return sections
+
+
+def _of_group(group: Group, *, alone: bool) -> list[Section]:
+    """Its parts, under its name where there are several groups."""
+    before, judged = "" if alone else f"{group.name}: ", group.judged
+    sections = [over_turns(group, group.name), against_failure(group, f"{before}Did uncertainty foretell failure?")]
+    if judged is not None and judged.breakdown is not None:
+        sections.append(alarms(group, judged.breakdown, f"{before}When would an alarm have rung?"))
+        sections.append(interventions(judged.interventions, f"{before}What would intervening have saved?"))
+    return sections
+
+
+def _without_plots(section: Section) -> Section:
+    """Of small groups the tables are enough."""
+    return replace(section, blocks=[block for block in section.blocks if not isinstance(block, Plot)])
+
+
+def _overall(summary: TrajectoriesSummary) -> Section:
+    """Mean and spread of both actors; a terminal has them in its first lines."""
+    heads = ["", "turns", "mean U, nats", "standard deviation", "least", "most"]
+    rows = [
+        (actor, one.turns, *(_spread(one)), left_out(one.infinite_turns) or "")
+        for actor, one in summary.statistics.items()
+    ]
+    has_infinite = any(one.infinite_turns for one in summary.statistics.values())
+    table = Table(
+        [*heads, "mean and standard deviation are"] if has_infinite else heads,
+        rows if has_infinite else [one[:-1] for one in rows],
+    )
+    messages = Prose(f"{counted(summary.simulations, 'run')}. Messages: {_messages(summary)}.", "quiet")
+    return Section("All turns together", [table, messages], on="page")
+
+
+def _spread(one: Statistics) -> tuple[Cell, ...]:
+    most = "∞" if one.infinite_turns else one.max
+    return one.mean, one.std, "∞" if one.infinite_turns == one.turns and one.turns else one.min, most
+
+
+def _messages(summary: TrajectoriesSummary) -> str:
+    counts = {name.replace("_", " ").removesuffix("s"): count for name, count in summary.messages.items()}
+    total = counts.pop("total")
+    parts = [counted(count, name) for name, count in counts.items()]
+    return shortened(f"{total:,}: {', '.join(parts)}" if parts else "none", LINE_CHARACTERS)
+
+
+def _problems(summary: TrajectoriesSummary) -> Section:
+    left_out = len(summary.problems) - SHOWN_PROBLEMS
+    more = [Prose(f"... and {counted(left_out, 'more problem')}; --json lists them")] if left_out > 0 else []
+    return Section("What could not be read", [Notes(summary.problems[:SHOWN_PROBLEMS], "problem"), *more])
+
+
+# -- as scripts read it -----------------------------------------------------------------------------------------------
+
 TITLES = {"agent": "Agent Reasoning Uncertainty (U_i,agent):", "user": "User Confusion (U_i,user):"}
 
 
-def print_result(console: Console, result: Any, view: Any) -> None:
-    print_trajectories(console, result.summary, {"metadata": result.metadata, "results": result.rows}, result.run)
-    if view.detailed:
-        print_detailed(console, result.rows, view.simulation)
+def _headed(title: str) -> list[str]:
+    return ["=" * WIDTH, title, "=" * WIDTH, ""]
 
 
-def print_trajectories(console: Console, summary: dict[str, Any], document: dict[str, Any], run: Run | None) -> None:
-    """What all runs together show, step by step."""
-    _headed(console, "TRAJECTORY UNCERTAINTY ANALYSIS SUMMARY")
-    metadata = document["metadata"]
-    _line(console, f"Source: {printable(metadata['source_file'], one_line=True)}")
-    _line(console, f"Total Simulations: {metadata['total_simulations']}")
-    _line(console, f"Turns: {summary['coverage']['text']}")
-    _line(console, f"Messages: {_messages(summary['messages'])}")
-    _line(console, "\n--- Overall Statistics ---")
-    for (actor, title), figure in zip(TITLES.items(), summary["headline"], strict=True):
-        _statistics(console, title, summary["statistics"][actor], figure)
-    _line(console, "--- Per-Simulation Summary ---")
-    _simulations(console, document["results"], run)
-    for group in summary["groups"][:SHOWN_GROUPS]:
-        print_group(console, group)
-    _more(console, len(summary["groups"]) - SHOWN_GROUPS, "group")
-    for note in summary["notes"][:SHOWN_NOTES]:
-        _line(console, f"note: {printable(note, one_line=True)}")
-    _more(console, len(summary["notes"]) - SHOWN_NOTES, "note")
-    print_problems(console, summary)
-    if run is not None:
-        for line in where_it_lies(run):
-            _line(console, line)
-    _line(console, "=" * WIDTH)
+def _in_lines(summary: TrajectoriesSummary, run: RunData) -> list[str]:
+    """What all runs together show, under names that scripts know."""
+    lines = [
+        *_headed("TRAJECTORY UNCERTAINTY ANALYSIS SUMMARY"),
+        f"Source: {shortened(run.source, LINE_CHARACTERS)}",
+        f"Total Simulations: {summary.simulations}",
+        f"Turns: {summary.coverage.text}",
+        f"Messages: {_messages(summary)}",
+        "",
+        "--- Overall Statistics ---",
+    ]
+    for actor, title in TITLES.items():
+        lines += [title, *_statistics(summary.statistics[actor]), ""]
+    lines.append("--- Per-Simulation Summary ---")
+    for place in range(min(len(run.table), SHOWN_SIMULATIONS)):
+        lines += _simulation(place + 1, run.table.row(place))
+    if len(run.table) > SHOWN_SIMULATIONS:
+        lines.append(f"... and {len(run.table) - SHOWN_SIMULATIONS:,} more; --output FILE or --out FOLDER has all")
+    return [*lines, "=" * WIDTH]
 
 
-def _headed(console: Console, title: str) -> None:
-    for line in ("=" * WIDTH, title, "=" * WIDTH, ""):
-        console.print(Text(line))
-
-
-def _line(console: Console, text: str) -> None:
-    if len(text) > SHOWN_CHARACTERS:
-        text = f"{text[:SHOWN_CHARACTERS]}…"
-    console.print(Text(printable(text)), soft_wrap=True)
-
-
-def _more(console: Console, count: int, noun: str) -> None:
-    if count > 0:
-        _line(console, f"... and {counted(count, f'more {noun}')}; --json lists them")
-
-
-def _messages(counts: dict[str, int]) -> str:
-    parts = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if name != "total"]
-    return f"{counts['total']:,}: {', '.join(parts)}" if parts else "none"
-
-
-def _statistics(console: Console, title: str, found: dict[str, Any], figure: dict[str, Any]) -> None:
-    """Under the figures their unit, and what qualifies the mean: its interval, and the note of the headline figure."""
-    _line(console, title)
-    for name in ("mean", "std", "min", "max"):
-        infinite = found["infinite_turns"] and (name == "max" or found["turns"] == found["infinite_turns"])
-        _line(console, f"  {name.capitalize() + ':':<5} {'∞' if infinite else _number(found[name])}")
-    told = [f"{counted(found['turns'], 'turn')}, nats"]
-    if interval := interval_text(figure, digits=4):
-        told.append(f"95 % interval of the mean {interval}")
-    if figure["note"]:
-        told.append(figure["note"])
-    _line(console, f"  ({'; '.join(told)})\n")
-
-
-def _simulations(console: Console, results: Sequence[dict[str, Any]], run: Run | None) -> None:
-    for place, row in enumerate(results[:SHOWN_SIMULATIONS], 1):
-        summary = row["summary"]
-        reward = "" if row["reward"] is None else f", reward {row['reward']:g}"
-        _line(console, f"Simulation {place} (Task: {_short(row['task_id'])}{reward})")
-        _line(console, f"  Turn count: {row['turn_count']}, scored {summary['scored_turn_count']}")
-        if not summary["scored_turn_count"]:
-            continue
-        for label, name in (("overall):", "overall"), ("agent):  ", "agent"), ("user):   ", "user")):
-            without = left_out(summary["infinite_turns"][name])
-            shown = _number(summary[f"mean_uncertainty_{name}"]) + (f" ({without})" if without else "")
-            _line(console, f"  Mean uncertainty ({label} {shown}")
-    if len(results) > SHOWN_SIMULATIONS:
-        where = f"{run.path / RUNS}" if run is not None else "--output FILE or --out FOLDER"
-        _line(console, f"... and {len(results) - SHOWN_SIMULATIONS:,} more; all of them in {where}")
-    _line(console, "")
-
-
-def print_problems(console: Console, summary: dict[str, Any]) -> None:
-    for sentence in summary["problems"][:SHOWN_PROBLEMS]:
-        console.print(Text(f"problem: {shortened(sentence, SHOWN_CHARACTERS)}"), style="yellow", soft_wrap=True)
-    _more(console, len(summary["problems"]) - SHOWN_PROBLEMS, "problem")
-
-
-# -- one run -------------------------------------------------------------------------------------------------------
-
-
-def print_detailed(console: Console, results: Sequence[dict[str, Any]], number: int) -> None:
-    """One simulation turn by turn."""
-    row = results[number - 1]
-    _headed(console, f"DETAILED TRAJECTORY: Simulation {number}")
-    for name, value in (("Simulation ID", row["simulation_id"]), ("Task ID", row["task_id"]), ("Trial", row["trial"])):
-        _line(console, f"{name}: {'—' if value is None else _short(str(value))}")
-    _line(console, f"Total Turns: {row['turn_count']}\n\n--- Turn-by-Turn Uncertainty (U_i) ---\n")
-    turns = row["uncertainty_scores"][:SHOWN_TURNS]
-    width = max([12, *(len(_score(turn)) for turn in turns)])
-    _line(console, f"{'Turn':<6} {'Actor':<10} {'U_i Score':<{width}} Content Preview")
-    _line(console, "-" * WIDTH)
-    for turn in turns:
-        _turn(console, turn, width)
-    _more(console, row["turn_count"] - SHOWN_TURNS, "turn")
-    _line(console, "")
-
-
-def _score(turn: dict[str, Any]) -> str:
-    if turn.get("infinite"):
-        return "∞"
-    return f"— {turn['reason'].replace('_', ' ')}" if turn["ui_score"] is None else f"{turn['ui_score']:.4f}"
-
-
-def _turn(console: Console, turn: dict[str, Any], width: int) -> None:
-    room = WIDTH - 19 - width  # what turn and actor leave, and the score
-    shown = printable(turn["content_preview"], one_line=True)
-    shown = f"{shown[: room - 3]}..." if len(shown) > room else shown
-    _line(console, f"{turn['turn']:<6} {turn['actor']:<10} {_score(turn):<{width}} {shown}")
-    if turn.get("statistics") is not None:
-        found = turn["statistics"]
-        std = _number(found["std_uncertainty"])
-        _line(
-            console,
-            f"{'':18}{counted(found['token_count'], 'token')}, total {found['total_entropy']:.4f}, "
-            f"min {found['min_uncertainty']:.4f}, max {found['max_uncertainty']:.4f}, std {std}, "
-            f"mean probability {found['mean_probability']:.4f}",
-        )
-    for token in (turn.get("tokens") or ())[:SHOWN_TOKENS]:
-        nats = "∞" if token["neg_log_likelihood"] is None else _number(token["neg_log_likelihood"])
-        _line(console, f"{'':18}{nats:>8}  {token['probability']:.4f}  {_short(repr(token['token']))}")
-    if len(turn.get("tokens") or ()) > SHOWN_TOKENS:
-        _line(console, f"{'':18}... and {counted(len(turn['tokens']) - SHOWN_TOKENS, 'more token')}; --output has them")
-
-
-# -- groups --------------------------------------------------------------------------------------------------------
-
-
-def print_group(console: Console, group: dict[str, Any]) -> None:
-    """Whether scores foretold failure, when alarms came, and what acting on them would have saved."""
-    name = printable(group["name"] or "All runs", one_line=True)
-    _line(console, f"--- Should they have been sure? {name}{_proxy(group)} ---")
-    _line(
-        console,
-        f"{counted(group['runs'], 'run')}, {group['judged']:,} with a reward, {group['failures']:,} of them failed, "
-        f"{counted(group['tasks'], 'task')}",
-    )
-    for reason, count in group["reward_missing"].items():
-        _line(console, f"  {count:,} not judged: {reason.replace('_', ' ')}")
-    if group["reason"] is not None:
-        _line(console, f"not judged: {group['reason']}\n")
-        return
-    wide = console.width >= WIDE
-    console.print(score_table(group, wide=wide))
-    for line in score_lines(group, wide=wide):
-        _line(console, line)
-    _line(console, "")
-    console.print(detector_table(group["breakdown"], wide=wide))
-    for line in breakdown_lines(group["breakdown"]):
-        _line(console, line)
-    _line(console, "")
-    if group["interventions"] is not None:
-        print_interventions(console, group["interventions"])
-
-
-def _proxy(group: dict[str, Any]) -> str:
-    """Whose surprise the scores are, where it is not the writers' own doubt."""
-    return "" if group["scored_by"] in (None, "log") else f", proxy: {group['scored_by']}'s surprise"
-
-
-def _narrow_table(*headers: str, wide: bool) -> Table:
-    """Nothing in it is cut; a header of two lines becomes one where there is room."""
-    table = plain_table(*(header.replace("\n", " ") if wide else header for header in headers))
-    keep_whole(table, *range(len(headers)))
-    return table
-
-
-def score_table(group: dict[str, Any], *, wide: bool = True) -> Table:
-    failures, runs = group["failures"], group["judged"]
-    chances = (("AUROC", 0.5), ("AUPRC", chance_auprc(runs, failures)), ("AUARC", 1 - failures / runs))
-    heads = [f"{name}\n(chance {chance:.3f})" for name, chance in chances]
-    table = _narrow_table("score of" if wide else "of", "by", "runs", *heads, wide=wide)
-    for row in group["scores"]:
-        areas = [_area(row[name], wide) for name in ("auroc", "auprc", "auarc")]
-        name = score_name(row["score"]) if wide else _short_name(row["score"])
-        table.add_row(row["whose"], name, str(row["runs"]), *areas)
-    return table
-
-
-def _short_name(score: str) -> str:
-    return f"{score} *" if score in (DISTANCE, LEARNED) else score_name(score)
-
-
-def score_lines(group: dict[str, Any], *, wide: bool = True) -> list[str]:
-    """What there is to say below the table: marks, scores that were not judged, and why intervals are missing."""
+def _statistics(one: Statistics) -> list[str]:
     lines = []
-    if not wide and any(row["score"] in (DISTANCE, LEARNED) for row in group["scores"]):
-        lines.append("* adapted from SAUP")
-    areas = [row[name] for row in group["scores"] for name in ("auroc", "auarc") if row[name]]
-    if not wide and any(area["approximate"] for area in areas):
-        lines.append("~ an interval that holds only roughly")
-    for reason in dict.fromkeys(row["reason"] for row in group["scores"] if row["reason"]):
-        lines.append(f"{_scores_with(group, 'reason', reason)}: {reason}")
-    for note in dict.fromkeys(row["note"] for row in group["scores"] if row["note"]):
-        lines.append(f"AUROC of {_scores_with(group, 'note', note)}: {note}")
-    return lines
+    for name in ("mean", "std", "min", "max"):
+        is_infinite = one.infinite_turns and (name == "max" or one.turns == one.infinite_turns)
+        lines.append(f"  {name.capitalize() + ':':<5} {'∞' if is_infinite else _four(getattr(one, name))}")
+    return [*lines, f"  ({counted(one.turns, 'turn')}, nats)"]
 
 
-def _scores_with(group: dict[str, Any], field: str, value: str) -> str:
-    """`agent: mean, rms; user: mean`, or `every score`, of the rows that have this value."""
-    named: dict[str, list[str]] = {}
-    for row in group["scores"]:
-        if row[field] == value:
-            named.setdefault(row["whose"], []).append(score_name(row["score"]))
-    judged = [row for row in group["scores"] if field != "note" or not row["reason"]]
-    if sum(map(len, named.values())) == len(judged):
-        return "every score"
-    return "; ".join(f"{whose} {', '.join(names)}" for whose, names in named.items())
-
-
-def _area(found: dict[str, Any] | None, wide: bool) -> str:
-    if found is None or found["value"] is None:
-        return "—"
-    if found["low"] is None:
-        return f"{found['value']:.3f}"
-    if wide:
-        return f"{found['value']:.3f} ({interval_text(found)})"
-    low, high = (f"{found[end]:.2f}".removeprefix("0") for end in ("low", "high"))
-    return f"{found['value']:.3f} ({_about(found)}{low}–{high})"
-
-
-def _about(found: dict[str, Any]) -> str:
-    """Of an interval that holds only roughly, where there is no room for the word."""
-    return "~" if found["approximate"] else ""
-
-
-def detector_table(breakdown: dict[str, Any], *, wide: bool = True) -> Table:
-    heads = (
-        f"alarms on\n{breakdown['watched']} turns",
-        "failures caught",
-        "false alarms",
-        "median turns\nstill to come",
-    )
-    table = _narrow_table(*heads, wide=wide)
-    for name, found in breakdown["detectors"].items():
-        lead = found["turns_before_end"]
-        shown = "—" if lead is None else f"{lead['median']:g}{_turns_interval(lead)}"
-        table.add_row(detector_name(name), _share(found["caught"], wide), _share(found["false_alarms"], wide), shown)
-    return table
-
-
-def detector_name(name: str) -> str:
-    shown = name.replace("_", " ")
-    return f"{shown} (to beat)" if name == TURN_COUNT else shown
-
-
-def _turns_interval(lead: dict[str, Any]) -> str:
-    interval = interval_text(lead, digits=0)
-    return f" ({interval})" if interval else ""
-
-
-def _share(found: dict[str, Any], wide: bool) -> str:
-    if found["value"] is None:
-        return "—"
-    counts = f"{found['count']} of {found['of']}"
-    if found["low"] is None:
-        return f"{counts}, {percent(found['value'])}"
-    if wide:
-        return f"{counts}, {percent(found['value'])} ({interval_text(found, 100, 1)} %)"
-    return f"{counts}, {100 * found['value']:.0f} % ({_about(found)}{100 * found['low']:.0f}–{100 * found['high']:.0f})"
-
-
-def breakdown_lines(breakdown: dict[str, Any]) -> list[str]:
-    """How the thresholds came about, what the number of turns alone does, whom they could not be tried on, and what
-    alarms have to do with known errors."""
-    rate = percent(breakdown["false_alarm_rate"])
-    lines = [
-        f"thresholds aim at {rate} false alarms: fitted on successful runs of other tasks, they keep to that rate on "
-        "average over draws of such runs, if runs are exchangeable; runs of one task are not, and for this set nothing "
-        "is guaranteed"
-    ]
-    tried = [found for found in breakdown["detectors"].values() if found["tried"]]
-    for what, field in (("failures caught", "caught"), ("false alarms", "false_alarms")):
-        notes = dict.fromkeys(found[field]["note"] for found in tried if found[field]["note"])
-        lines += [f"{what}: {note}" for note in notes]
-    for name, found in breakdown["detectors"].items():
-        shown = name.replace("_", " ")
-        if not found["tried"]:
-            lines.append(f"{shown}: not tried: {found['reason'] or _why_untried(found)}")
-        elif found["not_tried"]:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in found["not_tried"].items())
-            lines.append(f"{shown}: not tried on {counted(sum(found['not_tried'].values()), 'run')} ({reasons})")
-        lines += _beside_turn_count(shown, found["against_turn_count"])
-        lines += [_beside(shown, kind, marks) for kind, marks in found["marks"].items() if marks["alarmed"]]
-    for kind, count in breakdown["marks_before_watch"].items():
-        lines.append(f"{counted(count, kind.replace('_', ' '))} before the first watched turn: no alarm can tell of it")
-    return lines
-
-
-def difference_text(found: dict[str, Any]) -> str:
-    """`+12.0 points (about -5.0 to +30.0)`."""
-    return signed_points(found["difference"], found)
-
-
-def _beside_turn_count(name: str, found: dict[str, Any] | None) -> list[str]:
-    if found is None or found["difference"] is None:
-        return []
-    verdict = found["note"] or f"{name} clearly beats an alarm at a fixed number of turns"
-    return [f"against turn count, {name}: {difference_text(found)} of failures caught; {verdict}"]
-
-
-def _why_untried(found: dict[str, Any]) -> str:
-    return next((fold["reason"] for fold in found["folds"] if fold["reason"]), "no run has a known turn")
-
-
-def _beside(name: str, kind: str, marks: dict[str, Any]) -> str:
-    line = (
-        f"{name} and {shortened(kind.replace('_', ' '), NAME_CHARACTERS)}s: an alarm in {marks['alarmed']} of "
-        f"{counted(marks['runs_with_mark'], 'run')} with one, "
-        f"{marks['alarm_at_or_before_first_mark']} of them not after it"
-    )
-    near = marks["near"]
-    if near is None:
-        return line
-    difference = difference_text(near) + (f" ({near['note']})" if near["note"] else "")
-    return (
-        f"{line}; {percent(near['value'])} of the alarms lie next to one, {percent(near['value_at_random'])} would by "
-        f"chance: {difference}"
-    )
-
-
-def print_interventions(console: Console, found: dict[str, Any]) -> None:
-    """Each policy at the alarms beside never, always and at random."""
-    _line(console, f"Interventions at the alarms of {found['detector'].replace('_', ' ')}, replayed:")
-    if found["reason"] is not None:
-        _line(console, f"  {found['reason']}\n")
-        return
-    for policy in found["policies"]:
-        _line(console, f"{_short(policy['name'])} ({policy_terms(policy)})")
-        console.print(intervention_table(found, policy, wide=console.width >= WIDE))
-        _line(console, f"  {break_even_text(policy)}")
-    for line in intervention_lines(found):
-        _line(console, line)
-    _line(console, "")
-
-
-def policy_terms(policy: dict[str, Any]) -> str:
-    """`cost 1, rescues 30.0 %, spoils 5.0 %`."""
-    return f"cost {policy['cost']:g}, rescues {percent(policy['rescue'])}, spoils {percent(policy['spoil'])}"
-
-
-def break_even_text(policy: dict[str, Any]) -> str:
-    """How many of the runs acted on must be failures for a policy to pay."""
-    if policy["break_even"] is None:
-        return "nothing to gain: it neither rescues nor spoils, or failures cost nothing"
-    rate, costs = policy["break_even"], policy["break_even_with_costs"]
-    pays = f"above a failure rate of {percent(rate)}" if rate > 0.0 else "at every failure rate"
-    text = f"acting in time pays {pays} among the runs acted on, its cost aside"
-    if costs is None:
-        return text
-    return f"{text}; {'at no rate' if costs >= 1 else f'above {percent(costs)}'} with its cost"
-
-
-def intervention_lines(found: dict[str, Any]) -> list[str]:
-    alarmed = found["alarmed"]
-    lines = [
-        f"{counted(found['failures'], 'failure')} in {counted(found['runs'], 'run')}; of the runs with an alarm "
-        f"{_share(alarmed, True)} failed, {alarmed['in_time']} with time left to rescue them; chances to rescue and to "
-        "spoil are those that were given"
-    ]
-    return lines + ([found["note"]] if found["note"] else [])
-
-
-def intervention_table(found: dict[str, Any], policy: dict[str, Any], *, wide: bool = True) -> Table:
-    """Spoiled runs have columns where the policy can spoil any; what was spent gives way to them."""
-    spoils, saves = policy["spoil"] > 0, found["failure_cost"] is not None
-    heads = ["  when", "interventions" if wide else "acts"]
-    heads += ["spent"] if wide or not spoils else []
-    heads += ["failures avoided" if wide else "avoided"]
-    heads += ["runs spoiled" if wide else "spoiled", "net avoided" if wide else "net"] if spoils else []
-    heads += ["cost of one\navoided", *(["net saving"] if saves else [])]
-    table = _narrow_table(*heads, wide=wide)
-    for row in found["table"]:
-        if row["policy"] != policy["name"]:
-            continue
-        cells = [f"  {row['when']}", f"{row['interventions']:.1f}"]
-        cells += [f"{row['spent']:.1f}"] if wide or not spoils else []
-        cells.append(expected(row, "failures_avoided", "avoided_"))
-        if spoils:
-            cells.append(expected(row, "successes_spoiled", "spoiled_" if wide else None))
-            cells.append(expected(row, "net_avoided", "net_" if wide else None))
-        cells.append("—" if row["cost_per_avoided_failure"] is None else f"{row['cost_per_avoided_failure']:.2f}")
-        table.add_row(*cells, *([expected(row, "net_saving", "saving_" if wide else None)] if saves else []))
-    return table
-
-
-def expected(row: dict[str, Any], name: str, prefix: str | None) -> str:
-    """`10.0 (6.1 to 14.2)`: an expected number of runs, with its interval where there is one and room for it."""
-    interval = "" if prefix is None else interval_text(row, digits=1, prefix=prefix)
-    return f"{row[name]:.1f} ({interval})" if interval else f"{row[name]:.1f}"
-
-
-def _number(value: float | None) -> str:
+def _four(value: float | None) -> str:
     return "—" if value is None else f"{value:.4f}"
 
 
-def _short(text: str) -> str:
-    return shortened(text, NAME_CHARACTERS)
+def _simulation(number: int, one: dict[str, Any]) -> list[str]:
+    if one["turns"] is None:
+        return [f"Simulation {number}: it cannot be read"]
+    reward = "" if one["reward"] is None else f", reward {one['reward']:g}"
+    lines = [
+        f"Simulation {number} (Task: {shortened(one['task'], NAME_CHARACTERS)}{reward})",
+        f"  Turn count: {one['turns']}, scored {one['scored']}",
+    ]
+    scores = {"overall): ": one["_agent"] + one["_user"], "agent):   ": one["_agent"], "user):    ": one["_user"]}
+    for label, known in {label: _known(values) for label, values in scores.items()}.items() if one["scored"] else ():
+        lines.append(f"  Mean uncertainty ({label}{mean_in_words(known, 4, '')}")
+    return lines
+
+
+def detailed(one: Trajectory, number: int, *, verbose: bool = False) -> Document:
+    """A run turn by turn, as scripts read it; `verbose` adds the statistics of each turn."""
+    lines = _headed(f"DETAILED TRAJECTORY: Simulation {number}")
+    for name, value in (("Simulation ID", one.id), ("Task ID", one.task_id), ("Trial", one.trial)):
+        lines.append(f"{name}: {'—' if value is None else shortened(str(value), NAME_CHARACTERS)}")
+    lines += [f"Total Turns: {len(one.turns)}", "", "--- Turn-by-Turn Uncertainty (U_i) ---", ""]
+    turns = one.turns[:SHOWN_TURNS]
+    scores = [_score(turn) for turn in turns]
+    width = max([12, *map(len, scores)])
+    room = WIDTH - 19 - width  # what turn and actor leave, and the score
+    lines += [f"{'Turn':<6} {'Actor':<10} {'U_i Score':<{width}} Content Preview", "-" * WIDTH]
+    for turn, score in zip(turns, scores, strict=True):
+        shown = shortened(preview(turn), WIDTH)
+        shown = f"{shown[: room - 3]}..." if len(shown) > room else shown
+        lines.append(f"{turn.number:<6} {turn.actor:<10} {score:<{width}} {shown}")
+        lines += [f"{'':18}{line}" for line in _more_of(turn, verbose)]
+    if len(one.turns) > SHOWN_TURNS:
+        lines.append(f"... and {counted(len(one.turns) - SHOWN_TURNS, 'more turn')}; --json lists them")
+    return Document("", sections=[Section("", [Lines([*lines, ""])])])
+
+
+def _score(turn: Turn) -> str:
+    u = turn.uncertainty_nats
+    if u is None:
+        return f"— {(turn.reason or '').replace('_', ' ')}"
+    return "∞" if math.isinf(u) else f"{u:.4f}"
+
+
+def _more_of(turn: Turn, verbose: bool) -> list[str]:
+    """Its statistics, and its tokens where they were asked for."""
+    lines = []
+    if verbose and (known := turn.statistics):
+        lines.append(
+            f"{counted(known.token_count, 'token')}, total {known.total_entropy:.4f}, min {known.min_uncertainty:.4f}, "
+            f"max {known.max_uncertainty:.4f}, std {_four(known.std_uncertainty)}, "
+            f"mean probability {known.mean_probability:.4f}"
+        )
+    tokens = turn.tokens or []
+    for token in tokens[:SHOWN_TOKENS]:
+        nats = "∞" if token.neg_log_likelihood is None else _four(token.neg_log_likelihood)
+        lines.append(f"{nats:>8}  {token.probability:.4f}  {shortened(repr(token.token), NAME_CHARACTERS)}")
+    if len(tokens) > SHOWN_TOKENS:
+        lines.append(f"... and {counted(len(tokens) - SHOWN_TOKENS, 'more token')}; --output has them")
+    return lines
+
+
+# -- samples worth a look ---------------------------------------------------------------------------------------------
+
+
+def _worth_a_look(run: RunData) -> Section:
+    confidence = _sureness(run)
+    sides = extremes(confidence, run.table.numbers("solved"), MOST_CARDS)
+    failed, solved = ([_card(run, place) for place in side] for side in sides)
+    return worth_a_look(
+        failed,
+        solved,
+        _why_none(run, confidence),
+        headers=["agent", Head("what it is about", cut=True)],
+        titles=("Confident but failed", "Solved but unsure"),
+        leads=(
+            "Failed, the surest agents first: the lower U was, the less it warned.",
+            "Solved, the least sure agents first: whoever intervenes at doubt stops the first of these for nothing.",
+        ),
+        lead="Runs of which the agent's uncertainty says the opposite of what came of them.",
+    )
+
+
+def _sureness(run: RunData) -> NDArray[np.float64]:
+    """How sure the agent of each run was among its group, from 0 to 1, since U of two models cannot be compared.
+
+    It is the share of the group that was less sure, those alike by half: a run alone in its group lies in the middle.
+    """
+    means = run.table.numbers("_agent_mean")
+    sureness = np.full(len(run.table), np.nan)
+    for group in groups_of(None, run):
+        rows = group.rows[~np.isnan(means[group.rows])]
+        if len(rows):
+            _, places, counts = np.unique(means[rows], return_inverse=True, return_counts=True)
+            less_sure = len(rows) - np.cumsum(counts) + counts / 2
+            sureness[rows] = (less_sure / len(rows))[places]
+    return sureness
+
+
+def _why_none(run: RunData, confidence: NDArray[np.float64]) -> str:
+    if not len(run.table):
+        return "There are no runs yet."
+    if np.isnan(confidence).all():
+        return (
+            "No turn of an agent has a score, so that nobody knows how sure it was. --score-with smollm2 lets a local "
+            "model read the conversations."
+        )
+    reasons = Counter(reason for reason in run.table.values("_reward_missing") if reason)
+    listed = ", ".join(f"{count:,} {shortened(name.replace('_', ' '), 60)}" for name, count in reasons.most_common(5))
+    return (
+        f"No run with a score of its agent has a reward{f' ({listed})' if listed else ''}, so that nobody knows which "
+        "runs failed."
+    )
+
+
+def _card(run: RunData, place: int) -> Card:
+    one = run.table.row(place)
+    known = _known(one["_agent"])
+    shown = mean_in_words(known, 2) if mean(known) is not None else "infinite U"
+    verdict = f"mean U {shown}" if mean(known) is not None else shown
+    verdict += f", {'solved' if one['solved'] else 'failed'}"
+    trial = "" if one["trial"] is None else f"trial {one['trial']}, "
+    facts = f"{trial}reward {one['reward']:.2f}, {counted(one['turns'], 'turn')}"
+    about_it = ", ".join(part for part in (one["domain"], one["agent"]) if part)
+
+    def body() -> list[Block]:
+        opening = one["opening"] or _first_words(run.sample(place).result)
+        return [
+            Prose(f"{about_it}: {facts}" if about_it else facts, "quiet"),
+            Html(spark(one["_agent"], "agent")),
+            Quoted(opening),
+        ]
+
+    key = run.table.keys[place]
+    link = run.links.sample(key)
+    cells = [verdict, one["opening"]]
+    return Card(one["task"] or key, verdict, bool(one["solved"]), body, cells, {"": link} if link else {})
+
+
+def _first_words(one: Trajectory) -> str:
+    words = next((turn.content for turn in one.turns if turn.content.strip()), "(nothing was said)")
+    return words[:OPENING_CHARACTERS]
+
+
+# -- two runs ---------------------------------------------------------------------------------------------------------
+
+
+PAIRED = (
+    "B − A is taken task by task, over the tasks that both runs have; a task with several trials counts by their mean. An "
+    "interval that holds 0 says that there may be no difference at all."
+)
+
+
+def compared(comparison: TrajectoriesComparison, a: StoredRun | None, b: StoredRun | None) -> list[Section]:
+    difference = comparison.difference
+    pairs = difference.flips
+    told = [] if difference.mcnemar is None else [_mcnemar(difference.mcnemar, difference.success_rate)]
+    sections = [
+        what_changed(_rows(comparison), told, PAIRED),
+        differences(
+            [
+                ("Success rate", "more successful", "share", difference.success_rate),
+                ("Turns", "longer", "turns", difference.turns),
+                ("Mean U of the agent", "less sure", "nats", difference.agent_uncertainty_nats),
+                ("Mean U of the user", "less sure", "nats", difference.user_uncertainty_nats),
+            ]
+        ),
+    ]
+    if difference.auroc is not None:
+        sections.append(_auroc(difference.auroc))
+    if difference.domains:
+        known = [(one.domain or "(none)", one.success_rate) for one in difference.domains]
+        rows = [(name, one.items, *_paired(one)) for name, one in known if one is not None]
+        heads = ["domain", "tasks", "A", "B", "B − A (95 % interval, paired)"]
+        sections.append(Section("Success rate by domain", [Table(heads, rows)]))
+    lead = "Tasks that one run solved more often than the other, those first whose success rate moved farthest."
+    sections.append(
+        flips(
+            [
+                Flips("Solved in A, or more often there", "What B has lost.", False, pairs.lost),
+                Flips("Solved in B, or more often there", "What B has won.", True, pairs.won),
+            ],
+            ["solved in A", "solved in B", Head("what it is about", cut=True)],
+            lambda flip: (_of(flip.solved_a, flip.judged_a), _of(flip.solved_b, flip.judged_b), flip.opening),
+            lambda flip: _flip(flip, a, b),
+            a,
+            b,
+            lambda flip: (flip.sample_a, flip.sample_b),
+            lead,
+        )
+    )
+    return sections
+
+
+def _mcnemar(test: McNemar, paired: PairedFigure | None) -> str:
+    kinds = ("solved in B alone", "solved in A alone")
+    return mcnemar_in_words(test, paired, "task", hang_together=False, kinds=kinds)
+
+
+def _rows(comparison: TrajectoriesComparison) -> list[Row]:
+    a, b, difference = comparison.a, comparison.b, comparison.difference
+    rows: list[Row] = [
+        ("agent", ", ".join(a.agents) or None, ", ".join(b.agents) or None, ""),
+        *figure_rows("success rate", "share", a.success_rate, b.success_rate, difference.success_rate),
+        *figure_rows("turns", "turns", a.mean_turns, b.mean_turns, difference.turns, 1),
+    ]
+    for whose, paired in (("agent", difference.agent_uncertainty_nats), ("user", difference.user_uncertainty_nats)):
+        if paired is not None:
+            rows.append((f"mean U of the {whose}", *_paired(paired, "nats")))
+    return [
+        *rows,
+        ("scored by", ", ".join(a.scored_by) or "nobody", ", ".join(b.scored_by) or "nobody", ""),
+        ("tasks", a.task_count, b.task_count, f"{difference.paired_count:,} in both"),
+        ("trajectories", a.trajectory_count, b.trajectory_count, ""),
+        ("  solved", _of(a.solved_count, a.judged_count), _of(b.solved_count, b.judged_count), ""),
+        ("turns scored", _of(a.coverage.scored, a.coverage.items), _of(b.coverage.scored, b.coverage.items), ""),
+    ]
+
+
+def _paired(paired: PairedFigure, unit: str = "share") -> tuple[Value, Value, Value]:
+    """A, B, and B − A."""
+    change = Value.at(paired, "mean_difference", unit, is_difference=True)
+    return Value(paired.mean_a, unit), Value(paired.mean_b, unit), change
+
+
+def _auroc(auroc: AurocDifference) -> Section:
+    heads = ["AUROC of", "A", "B", "B − A (95 % interval, paired)"]
+    change = Value.at(auroc, "difference", is_difference=True)
+    row = ("the agent's mean U", Value.at(auroc.a), Value.at(auroc.b), change)
+    return Section(
+        "Does uncertainty foretell failure better?",
+        [Table(heads, [row]), *([Prose(f"B − A: {auroc.note}.", "quiet")] if auroc.note else [])],
+        "The chance that a failed run has a less sure agent than a solved one: 0.5 is chance. It is a matter of ranks "
+        "within a run, so that scores of two models may be compared by it.",
+    )
+
+
+def _of(count: int, of: int) -> str:
+    return f"{count:,} of {of:,}"
+
+
+def _flip(flip: Flip, a: StoredRun | None, b: StoredRun | None) -> list[Block]:
+    """What it is about, and the trial of each run that shows the difference."""
+    sides = (
+        ("A", a, flip.sample_a, flip.solved_a, flip.judged_a, flip.turns_a),
+        ("B", b, flip.sample_b, flip.solved_b, flip.judged_b, flip.turns_b),
+    )
+    opening = [Quoted(flip.opening[:OPENING_CHARACTERS])] if flip.opening else []
+    facts = [
+        (name, f"solved {_of(solved, of)}, {'no turns' if turns is None else f'{turns:.3g} turns'}")
+        for name, _, _, solved, of, turns in sides
+    ]
+    shown = [(name, run, run.table.row_of(table_key(sample))) for name, run, sample, *_ in sides if run is not None]
+    known = [(name, run.table.values("_agent")[place]) for name, run, place in shown if place is not None]
+    sparks = [Html(spark(scores, "agent", f"{name}: ")) for name, scores in known if scores is not None]
+    return [*opening, Facts(facts), *sparks]
