@@ -145,7 +145,8 @@ def test_whole_numbers_are_counted_in_bars_of_whole_widths() -> None:
     assert cells[0] == ["0", "2", "1", "1"]
     assert cells[1] == ["2", "4", "1", "0"]
     assert cells[-1][:2] == ["30", "32"]
-    assert ">runs<" in rendered.drawn(histogram_by_outcome("t", "c", "u", np.array([1.0]), np.array([1.0]), what="runs"))
+    one = np.array([1.0])
+    assert ">runs<" in rendered.drawn(histogram_by_outcome("t", "c", "u", one, one, what="runs"))
 
 
 def test_a_long_note_has_room_within_the_picture() -> None:

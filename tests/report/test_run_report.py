@@ -183,7 +183,7 @@ def test_a_fault_in_the_report_does_not_cost_the_run(tmp_path: Path, monkeypatch
     def fails(_: Path) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr(report, "write_report", fails)
+    monkeypatch.setattr(run_report, "write_report", fails)
     with pytest.warns(ReportNotWritten, match=r"no report was written .* the run itself is whole"):
         make_mcq(tmp_path / "run", tmp_path, 0)
     assert howsure.Run(tmp_path / "run").status == "finished"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from howsure.measures import nats_to_bits
 from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT
 from howsure.report.charts import Axis, Chart
@@ -214,13 +216,13 @@ def _with_perplexity(bits: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Six digits, and no zeros that say nothing: 2, 1.5, 0.918296."""
-    return f"{value + 0.0:.6g}"
+    """Six digits, and no zeros that say nothing: 2, 1.5, 0.918296. Infinity is a result: m rules out what happens."""
+    return f"{value + 0.0:.6g}" if math.isfinite(value) else "infinite"
 
 
 def _bits(bits: float) -> str:
     shown = _number(bits)
-    return f"{shown} bit" if shown == "1" else f"{shown} bits"
+    return shown if shown == "infinite" else f"{shown} bit{'' if shown == '1' else 's'}"
 
 
 def _distance(bits: float | None, what: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +102,13 @@ def _title(study: str, run: Run | None) -> Element:
 def _figures(study: str, summary: Any) -> Node:
     """The headline, the first plots, and below a fold everything else that does not take the samples."""
     sections = sections_of(study, summary, None)
-    plots = [block for section in sections for block in section.blocks if isinstance(block, Plot)]
+    plots = [block for section in sections for block in section.blocks if isinstance(block, Plot)][:SHOWN_PLOTS]
+    others = [replace(one, blocks=[block for block in one.blocks if block not in plots]) for one in sections]
     return [
         tiles(summary.headline, summary.coverage),
         _notes(summary.notes),
-        blocks(plots[:SHOWN_PLOTS]),
-        h.details(class_="numbers")[h.summary["All tables and plots"], rendered(sections)] if sections else None,
+        blocks(plots),
+        h.details(class_="numbers")[h.summary["More figures and plots"], rendered(others)] if others else None,
     ]
 
 
