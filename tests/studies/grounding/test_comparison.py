@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import howsure
@@ -20,11 +18,12 @@ from howsure.cli.app import app
 from howsure.errors import InputError, RunDamaged
 from howsure.measures import median_interval, paired_means, paired_shares
 from howsure.models.images import Picture
-from howsure.report.grounding_compare import distances_in_words, mcnemar_in_words, print_comparison
 from howsure.runs import Identity, RunWriter, Sample
+from howsure.studies.comparing import Comparison
 from howsure.studies.grounding.comparison import Cells
 from howsure.studies.grounding.judge import judge
 from howsure.studies.grounding.record import Labels
+from report.rendered import printed
 from studies.grounding.clicks_on_paper import DELTA, about, answered, failed, record
 
 BOX = (400.0, 400.0, 600.0, 600.0)
@@ -328,7 +327,7 @@ def test_what_is_missing_becomes_no_number(tmp_path: Path) -> None:
     assert [one["moved_l2"] for one in difference["flips"]["miss_to_hit"]] == [None, None, None]
     lines = [line.split() for line in printed(found).splitlines()]
     assert ["mean", "L2", "—", "—", "—"] in lines
-    assert "no sample has a distance in both runs" in printed(found)
+    assert "No sample has a distance in both runs." in printed(found)
 
 
 def test_one_screen_has_no_interval(tmp_path: Path) -> None:
@@ -462,8 +461,8 @@ def test_runs_of_other_studies_are_refused(copies: tuple[Path, Path]) -> None:
     rewrite(copies[1], "run.json", lambda manifest: manifest["identity"].update(study="mcq"))
     with pytest.raises(InputError, match="before is a run of grounding, .*after one of mcq: compare runs of the same"):
         howsure.compare(*copies)
-    rewrite(copies[1], "run.json", lambda manifest: manifest["identity"].update(study="trust"))
-    with pytest.raises(InputError, match="of 'trust', and only mcq, .* runs can be compared"):
+    rewrite(copies[1], "run.json", lambda manifest: manifest["identity"].update(study="trust coherent"))
+    with pytest.raises(InputError, match="of 'trust coherent', and only mcq, .* runs can be compared"):
         howsure.compare(*copies)
 
 
@@ -555,15 +554,8 @@ def test_screens_that_repeat_are_noted_only_where_something_turned(tmp_path: Pat
 # -- printed --------------------------------------------------------------------------------------------------------
 
 
-def printed(comparison: dict[str, Any], flips: int = 5, width: int = 80, *, terminal: bool = False) -> str:
-    stream, colours = io.StringIO(), "truecolor" if terminal else None
-    console = Console(file=stream, width=width, force_terminal=terminal, color_system=colours)
-    print_comparison(console, comparison, flips)
-    return stream.getvalue()
-
-
 def test_the_table_by_hand(runs: tuple[Path, Path]) -> None:
-    shown = printed(howsure.compare(*runs), width=160)
+    shown = printed(howsure.compare(*runs), 160, cards=5)
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     figures = howsure.compare(*runs)["difference"]["figures"]
 
@@ -576,23 +568,23 @@ def test_the_table_by_hand(runs: tuple[Path, Path]) -> None:
         f"accuracy within 140 42.9 % 71.4 % +28.6 points {interval('accuracy')}",
         f"hit rate 37.5 % 62.5 % +25.0 points {interval('hit_rate')}",
         "refused rightly 0.0 % 100.0 % +100.0 points",
-        "mean L2 70.0 132.5 +62.5",
+        "mean L2 70 132 +62.5",
         "median change of L2 +25.0",
         "wrong format 1 1 +0",
         "refused 0 1 +1",
-        "L2 in thousandths of the screen, over the 4 of 7 samples that both clicked on",
-        "4 flipped from miss to hit, 2 from hit to miss; McNemar's exact p = 0.688: chance alone could do this",
-        "coordinate mean 0.667 (about 0.042 to 0.991) 0.750 6, 6",
-        "(none) 1 0.0, 0.0 +0.0 — +1",
-        "hit in A, missed in B: 2, by how far the distance moved",
-        "+300.0 s0 0.0 300.0 click 0",
-        "missed in A, hit in B: 4, by how far the distance moved",
-        "-100.0 s1 200.0 100.0 click 1",
-        "— s3 wrong format 0.0 click 3",
-        "— s4 failed 40.0 click 4",
-        "— s5 point refusal click 5",
+        "L2 in thousandths of the screen, over the 4 of 7 samples that both clicked on.",
+        "4 samples became hits and 2 became misses; McNemar's exact p = 0.688: chance alone could do this.",
+        "(none) 1 0.0 % 0.0 % +0.0 points — +1",
+        "hit in A, missed in B: 2",
+        "s0 +300 0.0 300 click 0",
+        "missed in A, hit in B: 4",
+        "s1 -100 200 100 click 1",
+        "s3 — wrong format 0.0 click 3",
+        "s4 — failed 40 click 4",
+        "s5 — point refusal click 5",
     ):
         assert line in lines, line
+    assert any(line.startswith("coordinate mean 0.67 (about 0.04 to 0.99) 0.75") for line in lines)
 
 
 def test_figures_that_say_the_same_are_not_shown_twice(tmp_path: Path) -> None:
@@ -609,7 +601,7 @@ def test_figures_that_say_the_same_are_not_shown_twice(tmp_path: Path) -> None:
     assert "hit rate " not in shown
 
 
-def hostile_pair(tmp_path: Path) -> dict[str, Any]:
+def hostile_pair(tmp_path: Path) -> Comparison:
     """Texts that would clear the screen and colour it, and names that no table has room for."""
     hostile = "\x1b[2J\u202e[bold]open[/] "
     sides = []
@@ -628,38 +620,17 @@ def hostile_pair(tmp_path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("width", [80, 120])
 def test_hostile_text_fits_and_is_not_obeyed(tmp_path: Path, width: int) -> None:
     found = hostile_pair(tmp_path)
-    shown = printed(found, 3, width)
+    shown = printed(found, width)
     assert max(map(len, shown.splitlines())) <= width
     assert "\x1b" not in shown
-    coloured = printed(found, 3, 200, terminal=True)
+    coloured = printed(found, 200, is_terminal=True)
     for words in ("\x1b[2J", "\u202e"):
         assert words not in shown
         assert words not in coloured
     assert "[bold]open[/]" in coloured
     assert "and 10 more" in shown, "30 of 40 users"
-    assert "and 17 more: --flips 20 shows all" in shown
-    assert "hit in A" not in printed(found, 0, width)
-
-
-def test_mcnemar_in_words() -> None:
-    def words(lost: int, won: int, p: float, images: int = 50, low: float = -0.1) -> str:
-        test = {"only_a_correct": lost, "only_b_correct": won, "p_value": p}
-        figures = {"hit_rate": {"low": low, "high": 0.9}}
-        return mcnemar_in_words({"mcnemar": test, "count": 50, "image_count": images, "figures": figures})
-
-    assert words(0, 0, 1.0) == "no sample flipped"
-    assert words(5, 3, 0.727).endswith("McNemar's exact p = 0.727: chance alone could do this")
-    assert words(5, 3, 0.727, 20).endswith("chance alone could do this")
-    assert words(0, 5, 0.0625, low=0.1).endswith(
-        "p = 0.062: at the edge, since the interval leaves out 0 and this test, cautious where few turned, does not"
-    )
-    assert words(1, 20, 2e-5).endswith("p = 2.0e-05: more than chance explains, at the 5 % level")
-    assert words(1, 20, 2e-5, 20).endswith("at the 5 % level, were all samples independent")
-
-
-def test_distances_in_words() -> None:
-    assert distances_in_words({"distances": {"both": 0, "of": 9}}) == "no sample has a distance in both runs"
-    assert "over the 1,000 of 2,000 samples" in distances_in_words({"distances": {"both": 1000, "of": 2000}})
+    assert "and 17 more: `howsure compare --flips 20` lists all" in shown
+    assert "hit in A" not in printed(found, width, cards=0)
 
 
 # -- the command ----------------------------------------------------------------------------------------------------
@@ -672,7 +643,7 @@ def cli(*arguments: str | Path) -> Result:
 def test_the_command_prints_the_table_and_as_data_everything(runs: tuple[Path, Path], tmp_path: Path) -> None:
     done = cli("compare", *runs, "--flips", "1")
     assert done.exit_code == 0, done.stderr
-    for words in ("vanilla", "tuned", "accuracy within 140", "hit in A, missed in B: 2,", "--flips 4 shows all"):
+    for words in ("vanilla", "tuned", "accuracy within 140", "hit in A, missed in B: 2", "--flips 4` lists all"):
         assert words in done.stdout, words
     assert "hit in A" not in cli("compare", *runs, "--quiet").stdout
     data = cli("compare", *runs, "--json", "--output-json", tmp_path / "out.json")

@@ -175,7 +175,7 @@ def _arrow(role: Role, click: Place, room: _Room) -> Stroke:
 
 
 def _label(text: str, target: Box, click: Place, link: Sequence[Place], room: _Room) -> Label:
-    """On the line, or beside the click: where it covers least of target and click, and lies on the screen."""
+    """On the line, or beside the click, and always on the screen: where it covers least of target and click."""
     width, height = 0.62 * LETTER_PX * len(text) + 10, LETTER_PX + 6
     x, y = room.px(click)
     places: list[Place] = []
@@ -184,14 +184,17 @@ def _label(text: str, target: Box, click: Place, link: Sequence[Place], room: _R
         places = [(x0 + (x1 - x0) * by, y0 + (y1 - y0) * by) for by in (0.5, 0.7, 0.3)]
     beside, below = RING_PX + 5 + width / 2, RING_PX + 5 + height / 2
     places += [(x + dx, y + dy) for dx, dy in ((beside, 0), (-beside, 0), (0, below), (0, -below))]
+    inside = [
+        (min(max(x, width / 2), room.width - width / 2), min(max(y, height / 2), room.height - height / 2))
+        for x, y in places
+    ]
     keep_clear = (target, _grown((x, y, x, y), RING_PX + 3))
 
     def covered(place: Place) -> int:
-        box = _grown((*place, *place), width / 2, height / 2)
-        off_screen = width * height - _overlap(box, (0.0, 0.0, room.width, room.height))
-        return round(off_screen + sum(_overlap(box, one) for one in keep_clear))
+        label = _grown((*place, *place), width / 2, height / 2)
+        return round(sum(_overlap(label, one) for one in keep_clear))
 
-    return Label(room.thousandths(min(places, key=covered)), text, width, height)
+    return Label(room.thousandths(min(inside, key=covered)), text, width, height)
 
 
 def _grown(box: Box, across: float, down: float | None = None) -> Box:

@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 import howsure
-from howsure.report.compare import mcnemar_in_words
-from howsure.report.pages.compare import comparison
-from howsure.report.pages.compare_mcq import MOST_POINTS, _confidence, thinned
-from howsure.report.pages.compare_parts import MOST_FLIPS
-from howsure.report.views import Section
-from howsure.report.run_data import Material
-from howsure.report.html import section
+from howsure.report.comparison import compared, laid_out, mcnemar_in_words
+from howsure.report.document import Notes, Section, Value
+from howsure.report.html import MOST_CARDS
+from howsure.report.mcq import MOST_POINTS, thinned
+from howsure.report.mcq import _confidence as sure_of_the_same
+from howsure.report.run_data import StoredRun
 from howsure.report.run_report import NAME, report_of, write_pair_report
 from howsure.runs import Identity, RunWriter
+from howsure.studies.comparing import McNemar
 from howsure.studies.grounding.judge import judge as judge_clicks
-from report.pages.test_report import harmful
+from report.rendered import as_html
+from report.test_run_report import harmful
 from runs_to_look_at import make_hostile, make_mcq
 from studies.grounding import clicks_on_paper
 from studies.on_paper import OnPaper, write
@@ -41,11 +42,19 @@ class Led:
 
 
 def sections_of(a: Path, b: Path) -> dict[str, Section]:
-    return {one.title: one for one in comparison(Material(a, Led("a")), Material(b, Led("b")))}
+    """What changed, and what a reader must know of it as a section too."""
+    runs = StoredRun(a, Led("a")), StoredRun(b, Led("b"))
+    document = laid_out(compared(*runs), *runs)
+    notes = Section("Notes", [Notes(document.notes)])
+    return {one.title: one for one in (*document.sections, notes)}
 
 
 def page_of(a: Path, b: Path) -> str:
-    return "".join(str(section(one)) for one in sections_of(a, b).values())
+    return as_html(list(sections_of(a, b).values()))
+
+
+def page_part(a: Path, b: Path, title: str) -> str:
+    return as_html([sections_of(a, b)[title]])
 
 
 @pytest.fixture(scope="module")
@@ -61,21 +70,21 @@ def mcq(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_mcq_figures_are_those_of_the_comparison(mcq: Path) -> None:
     found = howsure.compare(mcq / "a", mcq / "b")["difference"]
-    page = str(section(sections_of(mcq / "a", mcq / "b")["What changed"]))
+    page = page_part(mcq / "a", mcq / "b", "What changed")
     paired = found["paired_accuracy"]
     shown = f"{paired['mean_difference'] * 100:+.1f} points ({paired['low'] * 100:+.1f} to {paired['high'] * 100:+.1f})"
     assert shown in page
     test = found["mcnemar"]
-    assert f"{test['only_b_correct']} answers turned right and {test['only_a_correct']} turned wrong" in page
+    assert f"{test['only_b_correct']} questions turned right and {test['only_a_correct']} turned wrong" in page
 
 
 def test_flips_are_cards_with_links_to_both_samples(mcq: Path) -> None:
     flips = howsure.compare(mcq / "a", mcq / "b")["difference"]["flips"]
-    page = str(section(sections_of(mcq / "a", mcq / "b")["What turned"]))
-    lost, won = (page.partition("Wrong in A, right in B")[place] for place in (0, 2))
+    page = page_part(mcq / "a", mcq / "b", "What flipped")
+    lost, won = (page.partition("wrong in A, right in B")[place] for place in (0, 2))
     for side, kind in ((lost, "right_to_wrong"), (won, "wrong_to_right")):
         shown = re.findall(r"<h4>([^<]+)</h4>", side)
-        assert shown == [flip["id"] for flip in flips[kind][:MOST_FLIPS]], "the farthest first"
+        assert shown == [flip["id"] for flip in flips[kind][:MOST_CARDS]], "the farthest first"
         for name in shown:
             assert f'href="/a/{name}"' in side
             assert f'href="/b/{name}"' in side
@@ -83,11 +92,11 @@ def test_flips_are_cards_with_links_to_both_samples(mcq: Path) -> None:
         assert first["choice_a"] in side
         assert first["choice_b"] in side
         assert f"moved by {first['moved_nats']:+.2f}" in side
-    assert f"Right in A, wrong in B: {len(flips['right_to_wrong'])}" in page
+    assert f"right in A, wrong in B: {len(flips['right_to_wrong'])}" in page
 
 
 def test_confidence_is_drawn_against_confidence(mcq: Path) -> None:
-    page = str(section(sections_of(mcq / "a", mcq / "b")["Sure of the same things?"]))
+    page = page_part(mcq / "a", mcq / "b", "Sure of the same things?")
     test = howsure.compare(mcq / "a", mcq / "b")["difference"]["mcnemar"]
     rows = dict(re.findall(r"<tr><td>([a-zA-Z ]+)</td><td class=\"num\">(\d+)</td>", page))
     names = {"right in both": "both_correct", "right in A alone": "only_a_correct"}
@@ -107,8 +116,8 @@ def test_no_more_than_so_many_points_are_drawn() -> None:
 def test_a_run_against_itself_says_so(mcq: Path) -> None:
     page = page_of(mcq / "a", mcq / "a")
     assert "both are the same run" in page
-    assert "No answer flipped." in page
-    assert page.count("None.") == 2
+    assert "No question flipped." in page
+    assert "Nothing flipped." in page
 
 
 def test_one_question_that_turned_without_bound(tmp_path: Path) -> None:
@@ -127,7 +136,7 @@ def test_perplexity_is_compared_per_byte(tmp_path: Path) -> None:
     howsure.perplexity(data, Reader(1 / 4), out=tmp_path / "b")
     found = howsure.compare(tmp_path / "a", tmp_path / "b")["difference"]
     page = page_of(tmp_path / "a", tmp_path / "b")
-    assert f"{found['bits_per_byte']:+.4f} bits (about {found['low']:+.4f} to {found['high']:+.4f})" in page
+    assert str(Value.at(found, "bits_per_byte", "bits", is_difference=True)) in page
     assert "The line is its 95 % interval over documents" in page
     assert f"B needs fewer bits for {found['documents_b_needs_less']} of 6 documents." in page
     assert len(re.findall(r"<title>t\d: ", page)) == 6
@@ -161,7 +170,7 @@ def test_documents_without_a_difference_are_counted(tmp_path: Path) -> None:
     howsure.perplexity(texts, Reader({**PROBS, "five": 0.0, "sky": 0.5}, name="other"), out=tmp_path / "b")
     page = page_of(tmp_path / "a", tmp_path / "b")
     assert "1 of 521 documents are not drawn: A or B gives part of them probability 0." in page
-    assert "500 of 520 are drawn." in page
+    assert "260 of 520 are drawn." in page
 
 
 def test_questions_that_one_run_did_not_score_are_counted(tmp_path: Path) -> None:
@@ -173,28 +182,28 @@ def test_questions_that_one_run_did_not_score_are_counted(tmp_path: Path) -> Non
     samples = [json.loads(line) for line in path.read_text().splitlines()]
     samples[1]["result"] |= {"confidence": None, "correct": None}
     path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
-    figure = str(_confidence(Material(tmp_path / "a", Led("a")), Material(tmp_path / "b", Led("b")))[0].body)
-    assert "1 question not scored by both: left out." in figure
+    runs = [StoredRun(tmp_path / name, Led(name)) for name in "ab"]
+    assert "1 question not scored by both: left out." in as_html(sure_of_the_same(*runs))
 
 
-def test_one_answer_that_turned_is_one() -> None:
-    test = {"only_a_correct": 0, "only_b_correct": 1, "p_value": 1.0}
-    paired = {"paired_count": 9, "paired_unit_count": 9, "paired_accuracy": None}
-    assert mcnemar_in_words({"mcnemar": test} | paired).startswith("1 answer turned right and 0 turned wrong;")
+def test_one_answer_that_flipped_is_one() -> None:
+    test = McNemar(both_correct=8, only_a_correct=0, only_b_correct=1, both_wrong=0, p_value=1.0)
+    told = mcnemar_in_words(test, None, "question", hang_together=False)
+    assert told.startswith("1 question turned right and 0 turned wrong;")
 
 
 def test_clicks_that_turned_have_both_distances(tmp_path: Path) -> None:
     a = clicks(tmp_path / "a", [(500, 500), (500, 800), None, (510, 500)])
     b = clicks(tmp_path / "b", [(900, 500), (500, 510), (500, 500), (500, 500)])
     page = page_of(a, b)
-    lost, won = (page.partition("Missed in A, hit in B")[place] for place in (0, 2))
+    lost, won = (page.partition("missed in A, hit in B")[place] for place in (0, 2))
     assert re.findall(r"<h4>([^<]+)</h4>", lost) == ["c-0"]
     assert re.findall(r"<h4>([^<]+)</h4>", won) == ["c-1", "c-2"]
-    assert "+400.0 thousandths of the screen" in lost
+    assert "+400 thousandths of the screen" in lost
     assert "press 0" in lost
     assert "wrong format" in won, "what there was in place of a distance"
     assert 'href="/b/c-2"' in won
-    assert "2 flipped from miss to hit, 1 from hit to miss" in page
+    assert "2 samples became hits and 1 became misses" in page
     assert "Hit rate by user" in page
 
 
@@ -207,7 +216,7 @@ def test_runs_over_other_questions_stand_side_by_side(mcq: Path, tmp_path: Path)
     page = page_of(mcq / "a", tmp_path / "other")
     assert "These runs cannot be paired: A and B are over different questions: 60 are in the first alone" in page
     assert "not paired" in page
-    assert "What turned" not in page
+    assert "What flipped" not in page
     assert str(mcq / "a") not in page, "places on somebody's disk"
     summary = json.loads((mcq / "a" / "summary.json").read_text())
     assert f"{summary['headline'][0]['value'] * 100:.1f} %" in page
@@ -226,8 +235,8 @@ def other_study(folder: Path, value: float | None) -> Path:
     note = "not identified" if value is None else None
     entry = {"name": "trust T", "value": value, "unit": "", "low": None, "high": None, "method": None, "note": note}
     coverage = {"items": 0, "scored": 0, "missing": {}, "text": "scored 0 of 0"}
-    with RunWriter(folder, Identity("trust", {}, {"name": folder.name}, {}, 0), 0) as writer:
-        writer.finish({"study": "trust", "headline": [entry], "coverage": coverage, "notes": []})
+    with RunWriter(folder, Identity("trust coherent", {}, {"name": folder.name}, {}, 0), 0) as writer:
+        writer.finish({"study": "trust coherent", "headline": [entry], "coverage": coverage, "notes": []})
     return folder
 
 
@@ -235,7 +244,7 @@ def other_study(folder: Path, value: float | None) -> Path:
 def test_studies_without_pairs_say_so(tmp_path: Path) -> None:
     a, b = other_study(tmp_path / "a", None), other_study(tmp_path / "b", 0.25)
     page = page_of(a, b)
-    assert "Runs of trust are not paired yet" in page
+    assert "These runs cannot be paired: A is a run of &#39;trust coherent&#39;" in page
     assert "not identified" in page
     assert "0.250" in page
     assert "<figure" not in page, "one of two values is no plot"
