@@ -26,7 +26,7 @@ def test_a_run_then_again_then_its_log(wide_folder: Path, tmp_path: Path) -> Non
     arguments = ("trust", "empty", "--model", f"hf:{wide_folder}", "--max-steps", "4", "--out", tmp_path / "run")
     first = howsure(*arguments, "--verbose", fresh=True)
     assert first.returncode == 0, first.stderr
-    for words in ("[Entropy Comparison Results]", "Trust T:", "ΔH_L,S", "on a shortest path", "scored 4 of 4"):
+    for words in ("Episode 1, step 4", "T = (H(X) − H(X|S))", "ΔH_L,S", "on a shortest path", "scored 4 of 4"):
         assert words in first.stdout
     rows = list(csv.DictReader((tmp_path / "run" / "steps.csv").open()))
     assert len(rows) == 4
@@ -89,7 +89,7 @@ def test_coherent_from_the_command_line(wide_folder: Path, tmp_path: Path) -> No
     assert [figure["name"] for figure in summary["headline"]] == ["coherent trust T", "I(X;S)", "I(X;S,L)"]
     assert all(figure["note"] and figure["low"] is None for figure in summary["headline"])
     shown = howsure("trust", "coherent", "walls", "-m", f"hf:{wide_folder}", *sets, "--out", tmp_path / "run").stdout
-    assert "T = I(X;S) / I(X;S,L)" in shown
+    assert "How much comes from the grounding?" in shown
     assert "2 instructions × 2 groundings can be arranged in 3 ways only" in shown
 
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from howsure.report.trust_log import (
-    ordering_in_words,
-    part_table,
-    print_analysis,
-    sureness_in_words,
-    trust_in_words,
-    trust_sections,
-)
-from howsure.studies.trust.logs import analyse
+from howsure.report.trust import document, trust_in_words
+from howsure.report.views import document_of
+from howsure.studies.trust.logs import LogSummary, analyse
+from howsure.studies.trust.ratio import Mean, TrustBounds, TrustFigure
+from report.rendered import as_html, printed
 
 HOSTILE = "\x1b[2Jroom [bold]one[/]"
 HEAD = "episode,action_probability,on_shortest_path,entropy_H_X,entropy_H_X_given_S,entropy_H_X_given_LS,trust_T\n"
@@ -36,20 +30,18 @@ def write(path: Path, low: list[float], high: list[float], *, episodes: int = 6,
     return path
 
 
-def printed(summary: dict[str, Any], width: int, *, terminal: bool = False) -> str:
-    stream, colours = io.StringIO(), "truecolor" if terminal else None
-    print_analysis(Console(file=stream, width=width, force_terminal=terminal, color_system=colours), summary)
-    return stream.getvalue()
+def shown(summary: LogSummary, width: int, *, is_terminal: bool = False) -> str:
+    return printed(document_of("trust", summary, None), width, is_terminal=is_terminal)
 
 
 @pytest.fixture(scope="module")
-def clear(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def clear(tmp_path_factory: pytest.TempPathFactory) -> LogSummary:
     path = tmp_path_factory.mktemp("logs") / "clear.csv"
     return analyse([write(path, [2, 1, 0], [3, 2.2, 1.5], tail="a,,,x,1,0.5,\na,,,1\na,,,2,1,,0.3\n")]).summary
 
 
 @pytest.fixture(scope="module")
-def unclear(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def unclear(tmp_path_factory: pytest.TempPathFactory) -> LogSummary:
     folder = tmp_path_factory.mktemp("logs")
     paths = [write(folder / f"{HOSTILE[1:9]}{name}.csv", [2, 0.5, 1.5], [3, 1.2, 3.5], episodes=e) for name, e in
              (("one", 3), ("two", 24))]  # fmt: skip
@@ -57,119 +49,118 @@ def unclear(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_an_analysis_fits_its_width_and_says_it_in_words(clear: dict[str, Any], width: int) -> None:
-    shown = printed(clear, width)
-    tables = shown[: shown.index("rows: scored")]
-    assert max(map(len, tables.splitlines())) <= width
-    assert "\x1b" not in shown
-    told = clear["trust"]
+def test_an_analysis_fits_its_width_and_says_it_in_words(clear: LogSummary, width: int) -> None:
+    said = shown(clear, width)
+    assert max(map(len, said.splitlines())) <= width
+    assert "\x1b" not in said
+    joined = " ".join(said.split())
     for words in (
-        "mean of 40 complete rows (95% interval)",
-        "H(X), given neither", "H(X|S), given grounding", "H(X|L,S), given instruction too",
-        "ΔH_S = H(X) − H(X|S)", "ΔH_L,S = H(X) − H(X|L,S)",
-        f"{told['value']:.3f} (about {told['low']:.3f} to {told['high']:.3f}, over 6 episodes)",
-        "H(X) ≥ H(X|S) ≥ H(X|L,S)", "in 0 to 1", "below 0", "above 1", "median",
-        "on a shortest path", "26 of 40, 65.0 %", "AUROC (on vs off the path)", "Brier", "a perfectly calibrated model",
-        "rows: scored 40 of 43; 3 missing: 1 empty field, 1 too few fields, 1 unreadable",
-        "H(X|L,S) missing: 1 empty field, 1 too few fields",
+        "trust T 0.", "ΔH_S", "ΔH_L,S", "(about ", "95% interval",
+        "H(X), told neither", "H(X|S), told what is known", "H(X|L,S), told the instruction too",
+        "the mean of 40 complete steps", "independent episodes 6 of 6",
+        "H(X) ≥ H(X|S) ≥ H(X|L,S)", "in 0 to 1", "below 0", "above 1", "T of a step, median",
+        "Actions on a shortest path to the goal: 26 of 40, 65.0 %", "AUROC (on vs off the path)", "Brier",
+        "a perfectly calibrated model",
+        "coverage scored 40 of 43; 3 missing: 1 empty field, 1 too few fields, 1 unreadable",
+        "H(X|L,S) missing 1 empty field, 1 too few fields",
         "line 42: entropy_H_X 'x' is not a number",
         "has no column action_confidence",
     ):  # fmt: skip
-        assert words in shown, words
-    for words in ("not identified", "bootstrap", "Fieller", "drawing"):
-        assert words not in shown, words
+        assert words in joined, words
+    for words in ("not identified", "bootstrap", "Fieller", "drawing", "Worth a look"):
+        assert words not in said, words
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_what_is_not_identified_is_told_in_words(unclear: dict[str, Any], width: int) -> None:
-    shown = printed(unclear, width)
-    assert "\x1b" not in shown
-    tables = shown[: shown.index("rows: scored")]
-    assert max(map(len, tables.splitlines())) <= width
-    assert "not identified: ΔH_L,S is not clearly above zero (" in " ".join(tables.split())
-    assert "note: trust T is not identified: " in shown
-    assert "and 7 more" in tables, "27 episodes, of which 20 are shown"
-    assert "problem: " in shown
-    assert "nowhere.csv is not there; check the path" in shown
-    lines = tables.splitlines()
+def test_what_is_not_identified_is_told_in_words(unclear: LogSummary, width: int) -> None:
+    said = shown(unclear, width)
+    assert "\x1b" not in said
+    lines = said.splitlines()
+    assert max(map(len, lines)) <= width
+    joined = " ".join(said.split())
+    assert "not identified: ΔH_L,S is not clearly above zero (" in joined
+    assert "note: trust T is not identified: " in joined
+    assert "and 7 more rows in --json" in said, "27 episodes, of which 20 are shown"
+    assert "problem: " in said
+    assert "nowhere.csv is not there; check the path" in joined
     (files,) = [i for i, line in enumerate(lines) if line.startswith("file ")]
     assert "one.csv" in lines[files + 1]
     assert "two.csv" in lines[files + 2]
+    assert ("H(X|S)" in lines[files]) == (width == 200), "a narrow table leaves out the entropies"
 
 
-def test_colours_do_not_let_names_move_the_cursor(unclear: dict[str, Any]) -> None:
-    shown = printed(unclear, 100, terminal=True)
-    assert "\x1b[2J" not in shown
-    assert "[bold]" in shown, "what looks like markup is only text"
+def test_colours_do_not_let_names_move_the_cursor(unclear: LogSummary) -> None:
+    said = shown(unclear, 100, is_terminal=True)
+    assert "\x1b[2J" not in said
+    assert "[bold]" in said, "what looks like markup is only text"
 
 
-def test_sections_of_a_run_fit_the_narrowest_screen(clear: dict[str, Any]) -> None:
-    stream = io.StringIO()
-    console = Console(file=stream, width=80)
-    for section in trust_sections(clear):
-        console.print(section)
-    assert "H(X|L,S), given" in stream.getvalue()
-    assert len(trust_sections(clear)) == 4
-    assert len(trust_sections({**clear, "sureness": None, "episode_count": 1})) == 2
+def test_the_names_of_logs_are_text_on_a_page_too(unclear: LogSummary, tmp_path: Path) -> None:
+    path = write(tmp_path / "a<b>c.csv", [2, 1, 0], [3, 2.2, 1.5], episodes=2)
+    page = as_html(document(analyse([path, *[tmp_path / "gone<i>.csv"]]).summary, None))
+    assert "<b>" not in page
+    assert "gone&lt;i&gt;.csv is not there" in page
 
 
 def test_nothing_complete_is_printed_as_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("step,entropy_H_X\n1,2.0\n2,1.5\n", encoding="utf-8")
-    shown = printed(analyse([path]).summary, 200)
-    assert "not identified: no step has all three entropies" in shown
-    assert "has no columns entropy_H_X_given_S, entropy_H_X_given_LS, so that none of its rows is complete" in shown
-    assert "nan" not in shown.replace("nan,", "")
-    assert "rows: scored 0 of 2; 2 missing: 2 no column" in shown
+    said = shown(analyse([path]).summary, 200)
+    assert "not identified: no step has all three entropies" in said
+    assert "No step has all three entropies, so nothing can be said about T." in said
+    assert "has no columns entropy_H_X_given_S, entropy_H_X_given_LS, so that none of its rows is complete" in said
+    assert "nan" not in said.replace("nan,", "")
+    assert "scored 0 of 2; 2 missing: 2 no column" in said
 
 
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({}, "0.250 (0.125 to 0.375, over 12 episodes)"),
-        ({"approximate": True}, "0.250 (about 0.125 to 0.375, over 12 episodes)"),
-        ({"value": -0.1, "low": -0.2}, "-0.100 (-0.200 to 0.375, over 12 episodes; below 0, though not clearly)"),
+        ({}, "0.25 (0.12 to 0.38; over 12 episodes)"),
+        ({"approximate": True}, "0.25 (about 0.12 to 0.38; over 12 episodes)"),
+        ({"value": -0.1, "low": -0.2}, "-0.10 (-0.20 to 0.38; over 12 episodes; below 0, though not clearly)"),
         (
-            {"bounds": {"low": 0.2, "high": 0.3}},
-            "0.250 (0.125 to 0.375, over 12 episodes; between 0.200 and 0.300 whatever the unlisted tokens are)",
+            {"bounds": TrustBounds(0.2, 0.3)},
+            "0.25 (0.12 to 0.38; over 12 episodes; between 0.200 and 0.300 whatever the unlisted tokens are)",
         ),
         ({"identified": False, "reason": "1 episode, and T takes at least 5"},
          "not identified: 1 episode, and T takes at least 5"),
     ],
 )  # fmt: skip
 def test_trust_in_words(entry: dict[str, Any], words: str) -> None:
-    told = {"value": 0.25, "identified": True, "reason": None, "low": 0.125, "high": 0.375, "approximate": False}
-    assert trust_in_words(told | {"bounds": None, "independent_episodes": 12} | entry) == words
+    none = Mean(value=None, low=None, high=None, level=None, method=None, approximate=None)
+    told: dict[str, Any] = {"value": 0.25, "identified": True, "why": None, "reason": None, "low": 0.125, "high": 0.375}
+    told |= {"level": 0.95, "method": "", "approximate": False, "bounds": None, "floor_bits": 0.01, "steps": 60}
+    told |= {"delta_h_s_bits": none, "delta_h_ls_bits": none, "episode_count": 12, "independent_episodes": 12}
+    assert str(trust_in_words(TrustFigure(**told | entry))) == words
 
 
-def test_an_ordering_that_is_no_figure_says_why() -> None:
-    entry = {"value": None, "count": 0, "of": 0, "reason": "X and X|S are the same prompt"}
-    assert ordering_in_words(entry) == "— (X and X|S are the same prompt)"
+def test_an_ordering_that_is_no_figure_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    head = "episode,step,grounded,instructed,entropy_H_X,entropy_H_X_given_S,entropy_H_X_given_LS\n"
+    path.write_text(head + "".join(f"{i},1,0,1,2.0,2.0,1.{i}\n" for i in range(6)), encoding="utf-8")
+    assert "H(X) ≥ H(X|S)                     — (X and X|S are the same prompt)" in shown(analyse([path]).summary, 200)
 
 
 def test_a_few_episodes_have_no_interval_and_no_trust_of_their_own(tmp_path: Path) -> None:
     summary = analyse([write(tmp_path / "a.csv", [2, 1, 0], [3, 2.2, 1.5], episodes=3)]).summary
-    shown = printed(summary, 200)
-    assert "T over all steps          not identified: 3 episodes, and T takes at least 5" in shown
-    assert " to " not in shown[shown.index("entropy of the action") : shown.index("trust T =")]
-    assert "over too few episodes for an interval" in shown
-    assert "no interval: it takes 5 independent units, 3 right and 3 wrong" in shown
-    table = part_table("episode", summary["episodes"], 3)
-    assert [column.header for column in table.columns][-2:] == ["ΔH_S", "ΔH_L,S"], "one episode has no T"
-    files = part_table("file", summary["files"], 1)
-    assert files.columns[-1].header == "T"
+    said = shown(summary, 200)
+    assert "not identified: 3 episodes, and T takes at least 5" in said
+    assert " to " not in said[said.index("H(X), told neither") : said.index("independent episodes")]
+    assert "no interval: too few independent answers" in said
+    assert "no interval: it takes 5 independent units, 3 right and 3 wrong" in said
+    (heads,) = (line.split() for line in said.splitlines() if line.startswith("episode "))
+    assert heads[-2:] == ["ΔH_S", "ΔH_L,S"], "one episode has no T"
 
 
 def test_steps_that_lost_are_left_out_of_the_shares(tmp_path: Path) -> None:
-    shown = printed(analyse([write(tmp_path / "a.csv", [1, 1.1, 1.3], [1.05, 1.2, 1.4], episodes=6)]).summary, 200)
-    assert "told everything, the model was less sure" in shown
-    assert "40 steps with ΔH_L,S below 0: less sure when told everything" in shown
-    assert "in 0 to 1" not in shown
+    said = shown(analyse([write(tmp_path / "a.csv", [1, 1.1, 1.3], [1.05, 1.2, 1.4], episodes=6)]).summary, 200)
+    assert "told everything, the model was less sure" in said
+    assert "40 steps with ΔH_L,S below 0: less sure when told everything" in said
+    assert "in 0 to 1" not in said
 
 
-def test_actions_all_on_the_path_cannot_be_ranked(clear: dict[str, Any]) -> None:
-    found = clear["sureness"]
-    alike = {**found, "selective": {**found["selective"], "auroc": None}, "calibration": None}
-    rows = sureness_in_words(alike)
-    assert rows["AUROC (on vs off the path)"] == "— (all actions are on the path, or all off it)"
-    assert "confidence" not in rows
+def test_actions_all_on_the_path_cannot_be_ranked(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", [2, 1, 0], [3, 2.2, 1.5])
+    path.write_text(path.read_text().replace(",0,", ",1,").replace(",2,", ",1,"))
+    assert "— (all answers are alike)" in shown(analyse([path]).summary, 200)

@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from howsure.cli import common
-from howsure.cli.commands import View, command
-from howsure.cli.groups import RunsByDefault
+from howsure.cli.commands import RunsByDefault, View, command
 from howsure.options import Opt, Options
 
 
@@ -53,8 +52,8 @@ def analyse(options: AnalyseOptions, view: View) -> int:
 
     Example: howsure trust analyse runs/first/steps.csv
     """
-    from howsure.report.terminal import output
-    from howsure.report.trust_log import print_analysis
+    from howsure.report.terminal import output, print_document
+    from howsure.report.views import document_of
     from howsure.studies.trust.logs import analyse as analyse_logs
 
     if view.dry_run:
@@ -63,7 +62,7 @@ def analyse(options: AnalyseOptions, view: View) -> int:
     if view.as_json:
         common.print_json(analysis.summary)
     else:
-        print_analysis(output(), analysis.summary)
+        print_document(output(), document_of("trust", analysis.summary, None))
     return common.SOME_FAILED if analysis.failed else common.DONE
 
 
@@ -79,8 +78,8 @@ def maps(options: MapsOptions, view: View) -> int:
 
     Example: howsure trust maps home > mine.json
     """
-    from howsure.report.terminal import output
-    from howsure.report.trust import print_maps
+    from howsure.report.document import Document, Head, Prose, Section, Table
+    from howsure.report.terminal import output, print_document
     from howsure.studies.trust.world.worlds import map_text, shipped_maps
 
     if view.dry_run:
@@ -90,7 +89,10 @@ def maps(options: MapsOptions, view: View) -> int:
     elif view.as_json:
         common.print_json(shipped_maps())
     else:
-        print_maps(output(), shipped_maps())
+        rows = [(one["name"], f"{one['width']}×{one['height']}", one["instruction"]) for one in shipped_maps()]
+        table = Table(["map", "size", Head("instruction", cut=True)], rows)
+        more = Prose("howsure trust maps NAME prints one whole; howsure trust NAME runs in it")
+        print_document(output(), Document("", sections=[Section("", [table, more])]))
     return common.DONE
 
 
@@ -99,16 +101,21 @@ def maps(options: MapsOptions, view: View) -> int:
 
 def hooks(view: Any) -> dict[str, Any]:
     """Whom a run asks before a step, and whom it tells after it; a progress bar would stand in the way of both."""
-    from howsure.report.terminal import output, remarks
-    from howsure.report.trust import print_step
+    from howsure.report.terminal import output, print_document, remarks
+    from howsure.report.trust_steps import step_document
     from howsure.runs import NoProgress
 
     console = remarks() if view.as_json else output()
+
+    def tell(sample: Any) -> None:
+        print_document(console, step_document(sample))
+        console.print()
+
     chosen: dict[str, Any] = {}
     if view.interactive:
         chosen["listen"] = Conversation(view.quiet)
     if view.verbose:
-        chosen["on_step"] = lambda sample: print_step(console, sample)
+        chosen["on_step"] = tell
     return chosen | {"progress": NoProgress()} if chosen else {}
 
 

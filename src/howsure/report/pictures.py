@@ -26,8 +26,7 @@ def drawing_of(result: Any, run: RunData) -> Element | None:
     Many samples are about one screen: a report holds it once, and a second drawing of it leads to the first.
     """
     links = run.links
-    whose = hashlib.sha256(str(run.folder.absolute()).encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    name = f"screen-{whose}-{result.image_sha256}"
+    name = f"screen-{mark_of(run)}-{result.image_sha256}"
     if isinstance(links, Embedded) and name in links.drawn:
         return h.use(href=f"#{name}")
     source = source_of(result, run)
@@ -38,6 +37,11 @@ def drawing_of(result: Any, run: RunData) -> Element | None:
         return h.image(whole, href=source)
     links.drawn.add(name)
     return h.image(whole, id=name, href=source)
+
+
+def mark_of(run: RunData) -> str:
+    """What tells the ids of a run from those of another one in the same report."""
+    return hashlib.sha256(str(run.folder.absolute()).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def picture_of(result: Any, run: RunData) -> Node:

@@ -18,6 +18,7 @@ from howsure.report.document import Document, Prose, Quoted, Section
 from howsure.report.rows import ID, REASON, Column, Kind
 from howsure.runs import Sample
 from howsure.studies import registry
+from howsure.studies.summary import Summary
 
 if TYPE_CHECKING:
     from howsure.report.run_data import RunData, StoredRun
@@ -64,11 +65,11 @@ def document_of(study: str, summary: Any, run: RunData | None) -> Document:
 
 
 def sections_of(study: str, summary: Any, run: RunData | None) -> Sequence[Section]:
-    """Everything but the headline. A summary that is not what the study declares has no more than that."""
+    """Everything but the headline. A summary that is not as a study declares it was read as the plainest one, and has
+    no more than that."""
     view = view_of(study)
-    fits = summary is None or not registry.is_known(study) or isinstance(summary, registry.study_named(study).summary)
     return guarded(
-        lambda: view.document(summary if fits else None, run),
+        lambda: view.document(None if type(summary) is Summary else summary, run),
         lambda why: [Section("Plots", [Prose(f"the files of this run do not hold what is needed: {why}", "warning")])],
     )
 

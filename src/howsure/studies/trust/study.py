@@ -13,7 +13,7 @@ from howsure.errors import InputError, MissingCapability, ModelError, WorkersLos
 from howsure.models.contract import Capability, Failure, Model, ModelOptions
 from howsure.models.images import Picture
 from howsure.options import HERE, Opt
-from howsure.runs import Engine, LocalEngine, RunWriter, Sample
+from howsure.runs import Engine, LocalEngine, Run, RunWriter, Sample
 from howsure.runs.run import PathLike, Plan, RunOptions
 from howsure.storage import shown_path
 from howsure.studies.study import Session, Study
@@ -26,6 +26,7 @@ from howsure.studies.trust.artefacts import (
     grounding_name,
     write_grounding,
 )
+from howsure.studies.trust.comparison import TrustComparison, compare
 from howsure.studies.trust.elicit import EVIDENCE, Scored, elicitor, usual_evidence
 from howsure.studies.trust.episode import Episode, EpisodeConfig, EpisodeEnd, Listener, Step
 from howsure.studies.trust.json_places import printable
@@ -264,7 +265,7 @@ class TrustStudy(WorldStudy[TrustOptions]):
     """
 
     name, options, record, summary = "trust", TrustOptions, TrustRecord, TrustSummary
-    evidence = TrustEvidence
+    evidence, comparison = TrustEvidence, TrustComparison
 
     def read(self, options: TrustOptions, engine: Engine) -> Place:
         if engine.name != LocalEngine.name:
@@ -321,6 +322,9 @@ class TrustStudy(WorldStudy[TrustOptions]):
 
     def judge(self, samples: Sequence[Sample[TrustRecord]], options: TrustOptions, items: Place) -> TrustSummary:
         return judge(samples, options)
+
+    def compare(self, a: Run, b: Run) -> TrustComparison:
+        return compare(a, b)
 
     def session(self, items: Place, plan: Plan, model: Model, writer: RunWriter) -> TrustSession:
         return TrustSession(items, plan, writer)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from howsure.report.pages import trust_coherent
-from howsure.report.run_data import Embedded, Material
-from howsure.report.html import section
+from howsure.report.run_data import StoredRun
 from howsure.report.run_report import report_of
+from howsure.report.views import document_of
 from howsure.runs import Identity, RunWriter, Sample
 from howsure.studies.trust.coherent import Sets, judge
 from howsure.studies.trust.record import CoherentRecord
+from report.rendered import about, printed, stored
 
 EVIL = "<script>alert(1)</script>"
 
@@ -37,13 +37,13 @@ def state(index: int, known: float | None, **more: Any) -> Sample:
     return Sample(f"state-{index}", index, CoherentRecord(**where, **(figures | more)), {})
 
 
-def material(folder: Path, *samples: Sample, finished: bool = True) -> Material:
+def run_of(folder: Path, *samples: Sample, finished: bool = True) -> StoredRun:
     identity = Identity("trust coherent", {}, {"name": "on paper"}, {"fingerprint": "0"}, 0)
     with RunWriter(folder, identity, len(samples)) as writer:
         writer.append(samples)
         if finished:
             writer.finish(judge(samples, Sets(["a", "b"], [["c"], ["d"]]), asked_states=len(samples), seed=0))
-    return Material(folder, Embedded(folder, 1_000_000))
+    return stored(folder)
 
 
 def text(page: str) -> str:
@@ -51,37 +51,51 @@ def text(page: str) -> str:
 
 
 def test_a_report_has_t_its_parts_and_every_state(tmp_path: Path) -> None:
-    material(tmp_path / "run", state(0, 1.5), state(1, None), state(2, 1.75), state(3, 1.25))
+    run_of(tmp_path / "run", state(0, 1.5), state(1, None), state(2, 1.75), state(3, 1.25))
     page = text(report_of([tmp_path / "run"]))
-    assert "T over all states 0.500" in page
-    assert "… from wording alone" in page
+    assert "coherent trust T 0.500" in page
+    assert "T from wording alone" in page
     assert "19 of 20" in page
-    assert "I(X;S) = H(X) − H(X|S) 0.5000 bits" in page
-    assert "I(X;S,L) = H(X) − H(X|L,S) 1.0000 bits" in page
-    assert "states with all pairs 3 of 4" in page
+    assert "I(X;S) 0.500 bits" in page
+    assert "I(X;S,L) 1.000 bits" in page
+    assert "coverage 3 of 4" in page
     assert "pairs 2 instructions × 2 groundings" in page
     assert "ordering" not in page
     assert "95 % interval" not in page, "the states lie on one walk"
-    assert "1 state lacks an answer" in page
+    assert "An answer is missing in 1 state." in page
     assert "2 — — — —" in page, "the table of the plot"
-    assert "H(X) neither known 2.000" in page
+    assert "H(X), neither known 2.000 bits" in page
     assert "told neither" not in page, "that was never asked"
 
 
 def test_a_state_shows_the_table_that_its_figures_come_from(tmp_path: Path) -> None:
-    made = material(tmp_path / "run", state(0, 1.5), state(1, None))
-    page = "".join(str(section(one)) for one in trust_coherent.about(made.sample(0), made))
+    made = run_of(tmp_path / "run", state(0, 1.5), state(1, None))
+    page = about(made, 0)
     assert EVIL not in page
     assert "1 2 50.0 % 50.0 % 0.0 %" in text(page)
     assert "2 2 12.5 % 75.0 % 12.5 %" in text(page)
     assert "T 0.5000" in text(page)
-    page = text("".join(str(section(one)) for one in trust_coherent.about(made.sample(1), made)))
+    page = text(about(made, 1))
     assert "1 of 4 pairs gave no distribution" in page
     assert "H(X) — H(X|S) —" in page
+
+
+def test_a_terminal_has_what_the_page_has_but_the_states(tmp_path: Path) -> None:
+    made = run_of(tmp_path / "run", state(0, 1.5), state(1, 1.75))
+    shown = printed(document_of("trust coherent", made.summary, made), 80)
+    assert max(map(len, shown.splitlines())) <= 80
+    for words in (
+        "coherent trust T",
+        "How much comes from the grounding?",
+        "H(X), neither known",
+        "T from wording alone",
+    ):
+        assert words in shown, words
+    assert "State by state" not in shown
 
 
 @pytest.mark.parametrize("samples", [(), (state(0, None),), (state(0, 2.0, trust_t=None),)])
 @pytest.mark.parametrize("finished", [True, False])
 def test_whatever_there_is_can_be_shown(tmp_path: Path, samples: tuple[Sample, ...], finished: bool) -> None:
-    material(tmp_path / "run", *samples, finished=finished)
+    run_of(tmp_path / "run", *samples, finished=finished)
     assert "do not hold what is needed" not in report_of([tmp_path / "run"])

@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from howsure.models.contract import Message
-from howsure.report.pages import trust, trust_overall, trust_plots, trust_replay
-from howsure.report.views import Section
-from howsure.report.run_data import Embedded, Material
-from howsure.report.html import card, section
-from howsure.report.pages.trust_spread import changed, meaning, worked_out
+from howsure.report import trust, trust_steps
+from howsure.report.run_data import NoLinks, StoredRun
+from howsure.report.trust_steps import changed, worked_out
+from howsure.runs import Sample
 from howsure.studies.trust import Told
 from howsure.studies.trust import trust as run_trust
+from howsure.studies.trust.record import ConditionRecord, Conditions, TrustRecord
+from report.rendered import about as page_of_a_step
+from report.rendered import as_html, body, cards, page, printed, stored
 from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
 
 pytest.importorskip("minigrid", reason="the extra `grid` is not installed")
@@ -107,12 +109,17 @@ def _say(messages: list[Message], number: int) -> str:
     return verbalized_json([0.1, 0.7, 0.1, 0.1] if condition_of(messages) == "X|L,S" else [0.25] * 4)
 
 
-def material(folder: Path, picture_bytes: int = 4_000_000) -> Material:
-    return Material(folder, Embedded(folder, picture_bytes))
+def run_of(folder: Path, picture_bytes: int = 4_000_000) -> StoredRun:
+    return stored(folder, picture_bytes)
 
 
-def html(sections: list[Section]) -> str:
-    return "".join(str(section(one)) for one in sections)
+def part(run: StoredRun, title: str) -> str:
+    """One section of a run's page."""
+    return as_html([one for one in run.view.document(run.summary, run) if one.title == title])
+
+
+def overall(run: StoredRun) -> str:
+    return text(part(run, "How much comes from what it knows?"))
 
 
 def text(page: str) -> str:
@@ -124,7 +131,7 @@ def text(page: str) -> str:
 
 
 def test_a_row_holds_what_was_done_and_how_sure_it_was(runs: Path) -> None:
-    row = material(runs / "scored").table.row(0)
+    row = run_of(runs / "scored").table.row(0)
     assert (row["episode"], row["step"], row["action"], row["moved"], row["correct"]) == (1, 1, "down", True, True)
     assert row["action_probability"] == pytest.approx(0.875)
     assert [row["h_x"], row["h_x_given_s"]] == pytest.approx([2.0, 1.0])
@@ -136,17 +143,17 @@ def test_a_row_holds_what_was_done_and_how_sure_it_was(runs: Path) -> None:
 
 
 def test_what_is_missing_says_which_and_why(runs: Path) -> None:
-    row = material(runs / "lacking").table.row(0)
+    row = run_of(runs / "lacking").table.row(0)
     assert row["h_x_given_s"] is None
     assert row["trust"] is None
     assert row["missing"] == "H(X|S): too long"
-    assert material(runs / "flat").table.row(0)["missing"] == "T: ΔH_L,S is below 0.01 bits"
+    assert run_of(runs / "flat").table.row(0)["missing"] == "T: ΔH_L,S is below 0.01 bits"
 
 
 def test_every_row_fits_its_columns(runs: Path) -> None:
     named = {column.name for column in trust.COLUMNS}
     for folder in ("scored", "lacking", "logprobs", "verbalized"):
-        made = material(runs / folder)
+        made = run_of(runs / folder)
         row = trust.row(made.sample(0))
         assert {name for name in row if not name.startswith("_")} == named
         assert "unreadable_sample" not in made.table.values("reason")
@@ -155,46 +162,38 @@ def test_every_row_fits_its_columns(runs: Path) -> None:
 # -- T in words -------------------------------------------------------------------------------------------------------
 
 
-def step(*bits: float | None) -> dict[str, Any]:
-    names = ("X", "X|S", "X|L,S")
-    return {
-        "conditions": {
-            name: {"entropy_bits": value, "entropy_missing": None if value is not None else "no_json"}
-            for name, value in zip(names, bits, strict=True)
-        },
-        "trust": None,
-    }
-
-
-def test_t_is_worked_out_with_its_numbers() -> None:
-    said = worked_out(step(2.0, 1.5, 1.0))
-    assert said.endswith("= (2.0000 − 1.5000) / (2.0000 − 1.0000) = 0.5000 / 1.0000 = 0.5000.")
-    assert worked_out(step(1.0, 1.25, 1.5)).endswith(
-        "= −0.2500 / −0.5000: told everything it was less sure, so T is no share."
+def step(*bits: float | None) -> TrustRecord:
+    answers = (
+        ConditionRecord(entropy_bits=one, entropy_missing=None if one is not None else "no_json") for one in bits
     )
-    assert worked_out(step(1.0, 0.5, 1.0 - 2.0**-20)).endswith(
-        "= 0.5000 / 9.5e-07: less than 0.01 bits have no shares."
-    )
-    assert worked_out(step(1.0, 0.5, 1.0)).endswith("which divides by zero.")
-    assert worked_out(step(1.0, None, 0.5)) == ("T is missing, since it takes all three entropies. H(X|S): no json.")
+    return TrustRecord(episode=1, step=1, instruction="go", knowledge_count=1, conditions=Conditions(*answers))
 
 
 @pytest.mark.parametrize(
-    ("by_known", "by_all", "said"),
+    ("bits", "said"),
     [
-        (0.2, 0.4, "share of all that was gained"),
-        (-0.1, 0.4, "below 0"),
-        (0.5, 0.4, "above 1"),
-        (-0.1, -0.4, "there is no gain that T could be a share of"),
-        (0.1, -0.4, "there is no gain that T could be a share of"),
-        (-1e-16, 0.4, "share of all that was gained"),
-        (0.4 + 1e-15, 0.4, "share of all that was gained"),
-        (0.1, 0.0, "not defined"),
-        (0.1, 0.001, "too little for T to be a share of it"),
+        (
+            (2.0, 1.5, 1.0),
+            "= (2.0000 − 1.5000) / (2.0000 − 1.0000) = 0.5000 / 1.0000 = 0.5000, the share of all that was",
+        ),
+        ((1.0, 1.25, 1.5), "= −0.2500 / −0.5000: told everything it was less sure, so there is no gain"),
+        ((1.0, 0.5, 1.0 - 2.0**-20), "= 0.5000 / 9.5e-07: less than 0.01 bits, too little for T"),
+        ((1.0, 0.5, 1.0), "which divides by zero"),
+        ((1.0, None, 0.5), "T is missing, since it takes all three entropies. H(X|S): no json."),
+        ((2.0, 2.1, 1.0), "= −0.1000: below 0, since knowledge alone made it less sure."),
+        ((2.0, 0.5, 1.0), "= 1.5000: above 1, since knowledge alone made it surer than both together."),
+        ((2.0, 2.0 + 1e-16, 1.6), "= 0.0000, the share of all"),
+        ((2.0, 1.6 - 1e-15, 1.6), "= 1.0000, the share of all"),
     ],
 )
-def test_what_t_means_depends_on_the_signs(by_known: float, by_all: float, said: str) -> None:
-    assert said in meaning(by_known, by_all)
+def test_t_is_worked_out_with_its_numbers_and_what_they_mean(bits: tuple[float | None, ...], said: str) -> None:
+    assert said in worked_out(step(*bits)), "what T means depends on the signs"
+
+
+def test_prompts_that_are_the_same_make_no_t() -> None:
+    alike = step(1.0, 1.0, 0.5)
+    alike.knowledge_count = 0
+    assert worked_out(alike).endswith("X and X|S are the same prompt, so T says nothing.")
 
 
 def test_a_difference_in_words() -> None:
@@ -206,123 +205,111 @@ def test_a_difference_in_words() -> None:
 # -- plots ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_report_explains_its_letters_and_gives_t_with_its_interval(runs: Path) -> None:
-    made = material(runs / "far")
-    page = text(html([trust_overall.overall(made)]))
-    assert "told S, what is known about the place (X|S); told L, the instruction, too (X|L,S)" in page
-    assert "T is not identified: 1 independent of 5 episodes, and T takes at least 5." in page
-    assert "T over all steps not identified: 1 independent of 5 episodes" in page
-    page = text(html([trust_overall.overall(material(runs / "several"))]))
-    assert "On average over 18 complete steps: Told what is known about the place, the model became surer by" in page
-    assert re.search(r"T over all steps 0\.\d{3} \(about 0\.\d{3} to 0\.\d{3}, over 6 episodes\)", page)
-    assert "T is the share of all that was gained which came from knowledge alone." in page
-    assert "independent episodes 6" in page
-    assert "steps with H(X) ≥ H(X|S) ≥ H(X|L,S) 18 of 18, 100.0 % (about" in page
-    assert "Fieller" not in page
-    assert "bootstrap" not in page
+def test_a_report_explains_its_letters_and_what_was_gained(runs: Path) -> None:
+    said = overall(run_of(runs / "far"))
+    assert "told S, what is known about the place (X|S); told L, the instruction, too (X|L,S)" in said
+    assert "T is the share" not in said, "of one episode, four copies aside"
+    assert "independent episodes 1 of 5" in said
+    said = overall(run_of(runs / "several"))
+    assert "Told what is known about the place, the model became surer by" in said
+    assert "That is the mean of 18 complete steps. T is the share of all that was gained" in said
+    assert "independent episodes 6 of 6" in said
+    assert "H(X) ≥ H(X|S) ≥ H(X|L,S) 18 of 18, 100.0 % (about" in said
+    assert re.search(r"T of a step, median 0\.\d{3} \(quartiles 0\.\d{3} and 0\.\d{3}\)", said)
+    assert "Fieller" not in said
+    assert "bootstrap" not in said
 
 
 def test_t_that_is_not_identified_has_no_number_and_no_meaning(runs: Path) -> None:
-    page = text(html([trust_overall.overall(material(runs / "flat"))]))
-    assert "T over all steps not identified: 1 episode, and T takes at least 5" in page
-    assert "T is the share" not in page
-    assert "T is above" not in page
-    assert "95 % interval" not in page, "one episode has none"
+    run = run_of(runs / "flat")
+    assert run.summary.headline[0].note == "not identified: 1 episode, and T takes at least 5"
+    said = overall(run)
+    assert "T is" not in said
+    assert "95 % interval" not in said, "one episode has none"
 
 
 def test_a_step_that_lost_has_no_t(runs: Path) -> None:
     """Told everything the model was less sure: neither the table nor the plot shows a share of that."""
-    made = material(runs / "lost")
+    made = run_of(runs / "lost")
     row = made.table.row(0)
     assert row["trust"] is None
     assert row["missing"] == "T: less sure when told everything"
-    page = text(html(trust_plots.by_step(made)))
-    assert "No step of episode 1 has a T" in page
-    assert "told everything it was less sure, so T is no share" in text(html([trust_replay.replay(made)]))
-    page = text(html([trust_overall.overall(made)]))
-    assert "left out 2 steps with ΔH_L,S below 0" in page
+    assert "No step of episode 1 has a T" in text(part(made, "Step by step"))
+    assert "told everything it was less sure, so there is no gain" in text(part(made, "Replay"))
+    assert "steps that lost 2 steps with ΔH_L,S below 0" in overall(made)
 
 
-def test_t_beyond_the_axis_is_marked_and_stays_in_the_table(runs: Path) -> None:
-    made = material(runs / "far")
+def test_t_beyond_the_axis_is_drawn_at_its_edge_and_stays_in_the_table(runs: Path) -> None:
+    made = run_of(runs / "far")
     far = [value for value in made.table.values("trust") if value is not None and value > 2]
-    page = html([trust_plots.by_step(made)[0]])
+    shown = part(made, "Step by step")
     first = made.table.values("trust")[2]
     assert len(far) == 5
     assert first > 50
-    assert "1 step beyond -1 to 2, marked at the edge" in text(page)
-    assert f">{first:.4g}</td>" in page
+    assert "1 step beyond -1 to 2, drawn at the edge." in text(shown)
+    assert f">{first:.4g}</td>" in shown
 
 
 def test_a_missing_entropy_breaks_the_line_and_is_counted(runs: Path) -> None:
-    page = html([trust_plots.by_step(material(runs / "far"))[0]])
-    episode = page.partition("Episode 2")[0]
-    assert "1 step lacks an entropy." in text(episode)
-    assert "1 step has no T." in text(episode)
+    episode = part(run_of(runs / "far"), "Step by step").partition("Episode 2")[0]
+    assert "An entropy is missing at 1 step." in text(episode)
+    assert "There is no T at 1 step." in text(episode)
     lines = re.findall(r'<path class="line s(\d)" d="([^"]*)"', episode.partition("</svg>")[0])
     assert [series for series, _ in lines] == ["0", "1", "1", "2"], "H(X|S) in two parts"
     assert all("L" not in d for series, d in lines if series == "1")
 
 
 def test_a_few_episodes_are_drawn_and_all_by_their_means(runs: Path) -> None:
-    steps, episodes = trust_plots.by_step(material(runs / "far"))
-    assert "The first 3 episodes are drawn; all 5 are below" in steps.lead
-    page = html([steps])
-    assert "Episode 3: entropy" in page
-    assert "Episode 4: entropy" not in page
-    rows = re.findall(r"<tr>(.*?)</tr>", html([episodes]).partition("<tbody>")[2])
-    assert [text(row).split()[:3] for row in rows] == [["1", "2", "3"], *([str(i), "3", "3"] for i in range(2, 6))]
-
-
-def test_how_to_read_t_is_said_at_the_first_episode_that_has_one(runs: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(runs / "far", tmp_path / "far")
-    samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
-    for sample in samples:
-        if sample["result"]["episode"] == 1:
-            sample["result"]["trust"] = None
-    (folder / "samples.jsonl").write_text("".join(json.dumps(sample) + "\n" for sample in samples))
-    page = text(html(trust_plots.by_step(material(folder))))
-    assert "No step of episode 1 has a T" in page
-    assert "Episode 2: trust T Of what knowledge and instruction together took off" in page
-    assert "Episode 3: trust T As for episode 2." in page
+    run = run_of(runs / "far")
+    shown = part(run, "Step by step")
+    assert "The first 3 episodes are drawn; all 5 are below" in text(shown)
+    assert "Episode 3: entropy" in shown
+    assert "Episode 4: entropy" not in shown
+    plot, _, table = part(run, "Episode by episode").partition("</figure>")
+    for body_, cells in ((plot, ["1", "2", "3"]), (table, ["1", "2", "of"])):
+        rows = re.findall(r"<tr>(.*?)</tr>", body_.partition("<tbody>")[2])
+        assert [text(row).split()[0] for row in rows] == ["1", "2", "3", "4", "5"]
+        assert text(rows[0]).split()[:3] == cells, "the first lacks a step"
 
 
 def test_a_run_without_any_complete_step_says_why(runs: Path) -> None:
-    page = text(html(trust.sections(material(runs / "lacking"))))
-    assert "nothing can be said about T. They are missing for: too long 2 steps" in page
-    assert "No step of episode 1 has a T" in page
-    assert "missing: too long" in page
+    said = text(page(run_of(runs / "lacking")))
+    assert "nothing can be said about T. H(X|S) missing 2 too long" in said
+    assert "No step of episode 1 has a T" in said
+    assert "missing: too long" in said
+    assert "X|S 2 0 0 2 too long" in said, "how the answers could be used"
 
 
 def test_a_run_in_progress_gives_what_its_rows_allow(runs: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(runs / "scored", tmp_path / "run")
     manifest = json.loads((folder / "run.json").read_text()) | {"status": "interrupted"}
     (folder / "run.json").write_text(json.dumps(manifest))
-    made = material(folder)
+    made = run_of(folder)
     assert made.summary is None
-    page = text(html(trust.sections(made)))
-    assert "T over all steps is worked out when the run is finished" in page
-    assert "Episode 1: entropy" in page
-    assert "on a shortest path to the goal: 5 of 7" in page
+    said = text(page(made))
+    assert "T over all steps is worked out when the run is finished" in said
+    assert "Episode 1: entropy" in said
+    assert "Actions on a shortest path to the goal: 5 of 7." in said
     (folder / "samples.jsonl").write_text("")
-    page = text(html(trust.sections(material(folder))))
-    assert "No step was taken yet." in page
+    assert "No step was taken yet." in text(page(run_of(folder)))
 
 
 def test_sureness_is_drawn_where_the_summary_has_it(runs: Path) -> None:
-    page = html(trust.sections(material(runs / "scored")))
-    assert "Is it as sure as it is right?" in page
-    assert "ECE, 15 equal-width bins" in page
-    assert "too few independent answers to tell it from chance" in page, "one episode"
-    assert "AUROC (on vs off the path)" in page
-    assert "Risk–coverage: abstaining when unsure" in page
+    shown = part(run_of(runs / "scored"), "Should it be so sure?")
+    assert "How sure was it of what it did?" in shown
+    assert "Is it as sure as it is right?" in shown
+    assert "ECE, 15 equal-width bins" in shown
+    assert "too few independent answers to tell it from chance" in shown, "one episode"
+    assert "AUROC (on vs off the path)" in shown
+    assert "Risk–coverage: abstaining when unsure" in shown
+    assert "Actions on a shortest path to the goal: 5 of 7, 71.4 %." in text(shown)
 
 
 # -- the replay -------------------------------------------------------------------------------------------------------
 
 
 def test_the_replay_goes_through_all_steps_and_holds_each_frame_once(runs: Path) -> None:
-    page = html([trust_replay.replay(material(runs / "scored"))])
+    page = part(run_of(runs / "scored"), "Replay")
     assert page.count('class="step"') == 8, "seven steps and the end"
     frames = {path.read_bytes() for path in (runs / "scored" / "frames").iterdir()}
     assert len(frames) < 8, "a robot at a wall sees the same twice"
@@ -336,36 +323,35 @@ def test_the_replay_goes_through_all_steps_and_holds_each_frame_once(runs: Path)
     first = text(page.partition('class="step"')[2].partition('class="step"')[0])
     assert "down (87.5 %). You moved down." in first
     assert "best down or right; the goal is 10 actions away" in first
-    assert "2.000 bits 1.000 bits 0.544 bits" in first
+    assert "2.0000 bits 1.0000 bits 0.5436 bits" in first
+    assert "down: taken, best 25.0 % 50.0 % 87.5 %" in first
 
 
 def test_a_long_replay_is_cut_and_says_so(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust_replay, "MOST_STEPS", 2)
-    found = trust_replay.replay(material(runs / "scored"))
-    assert html([found]).count('class="step"') == 2, "no end of an episode that is not shown to its end"
-    assert found.lead.endswith("The first 2 of 7 steps are here; samples.jsonl has all.")
+    monkeypatch.setattr(trust_steps, "MOST_STEPS", 2)
+    shown = part(run_of(runs / "scored"), "Replay")
+    assert shown.count('class="step"') == 2, "no end of an episode that is not shown to its end"
+    assert "The first 2 of 7 steps are here; samples.jsonl has all." in text(shown)
 
 
 def test_frames_that_cannot_be_shown_are_said_in_words(runs: Path, tmp_path: Path) -> None:
-    crowded = text(html([trust_replay.replay(material(runs / "scored", picture_bytes=10))]))
+    crowded = text(part(run_of(runs / "scored", picture_bytes=10), "Replay"))
     assert "no room for more pictures in this file; the run folder has it as frames/e0001-s0001.png" in crowded
-    assert "No frames were kept in this run (--no-frames)." in text(html([trust_replay.replay(material(runs / "far"))]))
+    assert "No frames were kept in this run (--no-frames)." in text(part(run_of(runs / "far"), "Replay"))
     folder = shutil.copytree(runs / "scored", tmp_path / "run")
     shutil.rmtree(folder / "frames")
-    assert "The frame frames/e0001-s0001.png is not in the run folder." in text(
-        html([trust_replay.replay(material(folder))])
-    )
+    assert "The frame frames/e0001-s0001.png is not in the run folder." in text(part(run_of(folder), "Replay"))
 
 
 def test_in_the_viewer_frames_have_addresses(runs: Path) -> None:
-    class Served(Embedded):
+    class Served(NoLinks):
         def sample(self, key: str) -> str | None:
             return f"/sample/{key}"
 
         def picture(self, name: str) -> str | None:
             return f"/picture/{name}"
 
-    page = html([trust_replay.replay(Material(runs / "scored", Served(runs / "scored", 0)))])
+    page = part(StoredRun(runs / "scored", Served()), "Replay")
     assert '<img src="/picture/frames/e0001-s0001.png"' in page
     assert "data:image" not in page
     assert '<a href="/sample/e0001-s0001">Episode 1, step 1</a>' in page
@@ -375,20 +361,26 @@ def test_in_the_viewer_frames_have_addresses(runs: Path) -> None:
 
 
 def test_steps_worth_a_look_are_different_ones(runs: Path) -> None:
-    made = material(runs / "scored")
-    found = trust.picks(made, 5)
-    assert found is not None
+    wrong, right = cards(run_of(runs / "scored"))
     # Five moves down lie on a shortest path; at the wall it goes on down, and the last step repeats the one before.
-    assert [one.key for one in found.surely_wrong] == ["e0001-s0006", "e0001-s0007"]
-    assert len(found.doubtfully_right) == 5
-    assert "87.5 % on the best actions" in text(str(card(found.doubtfully_right[0], made.links)))
-    body = text(str(card(found.surely_wrong[0], made.links)))
-    assert "Episode 1, step 6 87.5 % sure, off the shortest path" in body
-    assert "down taken 87.5 %" in body
-    assert "right best 0.0 %" in body
-    wall = trust.picks(material(runs / "far"), 5)
-    assert wall is not None
-    assert len({one.key for one in wall.doubtfully_right}) == len(wall.doubtfully_right)
+    assert [one.title for one in wrong] == ["Episode 1, step 6", "Episode 1, step 7"]
+    assert len(right) == 5
+    assert right[0].verdict == "87.5 % on the best actions"
+    assert wrong[0].verdict == "87.5 % sure, off the shortest path"
+    shown = text(body(wrong[0]))
+    assert "down: taken 87.5 %" in shown
+    assert "right: best 0.0 %" in shown
+    assert "instruction Go to the green square" in shown
+    _, right = cards(run_of(runs / "far"))
+    assert len({one.title for one in right}) == len(right)
+
+
+def test_a_frame_is_held_once_by_a_whole_report(runs: Path) -> None:
+    """The replay shows it first, and cards lead to that one."""
+    shown = page(run_of(runs / "scored"))
+    frames = {path.read_bytes() for path in (runs / "scored" / "frames").iterdir()}
+    assert shown.count("data:image/png") == len(frames)
+    assert set(re.findall(r'<use href="#([^"]+)"', shown)) <= set(re.findall(r'<image id="([^"]+)"', shown))
 
 
 def test_no_probability_no_pick(runs: Path, tmp_path: Path) -> None:
@@ -397,25 +389,22 @@ def test_no_probability_no_pick(runs: Path, tmp_path: Path) -> None:
     for line in lines:
         line["result"]["on_shortest_path"] = None
     (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = trust.picks(material(folder), 5)
-    assert found is not None
-    assert not found.surely_wrong
-    assert not found.doubtfully_right
-    assert found.nothing
+    run = run_of(folder)
+    assert cards(run) == ([], [])
+    assert "No action has both a probability and a shortest path to compare it with." in page(run)
 
 
 # -- the page of a step -----------------------------------------------------------------------------------------------
 
 
 def about(folder: Path, row: int) -> str:
-    made = material(folder)
-    return html(trust.about(made.sample(row), made))
+    return page_of_a_step(run_of(folder), row)
 
 
 def test_the_page_of_a_scored_step(runs: Path) -> None:
     page = about(runs / "scored", 0)
     said = text(page)
-    assert "= (2.0000 − 1.0000) / (2.0000 − 0.5436) = 1.0000 / 1.4564 = 0.6866." in said
+    assert "= (2.0000 − 1.0000) / (2.0000 − 0.5436) = 1.0000 / 1.4564 = 0.6866, the share" in said
     assert "Velvet curtains hide the way." in said
     assert "Instruction: none is given." in said
     assert page.count("<details") >= 3
@@ -435,20 +424,23 @@ def test_the_page_of_a_scored_step(runs: Path) -> None:
     ],
 )
 def test_whether_it_was_asked_before(runs: Path, first: dict[str, Any], said: str | None) -> None:
-    made = material(runs / "scored")
-    sample = made.sample(0)
-    sample.result.update(first)
-    page = text(html(trust.about(sample, made)))
-    assert said in page if said else "asked before" not in page, "missing is missing"
+    shown = text(changed_step(runs / "scored", **first))
+    assert said in shown if said else "asked before" not in shown, "missing is missing"
+
+
+def changed_step(folder: Path, **fields: Any) -> str:
+    made = run_of(folder)
+    sample: Sample[TrustRecord] = made.sample(0)
+    for name, value in fields.items():
+        setattr(sample.result, name, value)
+    return as_html(trust.about(sample, made))
 
 
 def test_a_step_without_an_action_says_why(runs: Path) -> None:
-    made = material(runs / "scored")
-    sample = made.sample(0)
-    sample.result["action"] = None
-    sample.result["conditions"]["X|L,S"] |= {"action_missing": "too_long", "probabilities": None}
-    page = text(html(trust.about(sample, made)))
-    assert "action none (too long), so nothing happened" in page, "nothing was written that could be read"
+    conditions = run_of(runs / "scored").sample(0).result.conditions
+    conditions.x_given_ls.action_missing, conditions.x_given_ls.probabilities = "too_long", None
+    shown = text(changed_step(runs / "scored", action=None, conditions=conditions))
+    assert "action none (too long), so nothing happened" in shown, "nothing was written that could be read"
 
 
 def test_the_page_of_a_written_step_shades_its_tokens(runs: Path) -> None:
@@ -456,11 +448,11 @@ def test_the_page_of_a_written_step_shades_its_tokens(runs: Path) -> None:
     said = text(page)
     assert '<span class="tok u0" tabindex="-1">down<span class="tip"' in page
     assert "«zebra» 10.0 %" in said
-    assert "other 20.0 % 20.0 % 20.0 %" in re.sub(" +", " ", said)
+    assert "other 20.0 % 20.0 % 20.0 %" in said
     assert "a person said The carpet is slow" in said
     assert "the model, in X|S kept" in said
     assert "written as down" in said
-    assert "its tokens «down»" in said
+    assert "its tokens «down» at " in said
     assert EVIL not in page
     assert "a new instruction Leave by the window" in text(about(runs / "logprobs", 1))
 
@@ -477,3 +469,32 @@ def test_the_page_of_an_incomplete_step_says_what_lacks(runs: Path) -> None:
     said = text(about(runs / "lacking", 0))
     assert "This step is incomplete: H(X|S): it does not fit" in said
     assert "T is missing, since it takes all three entropies. H(X|S): too long." in said
+
+
+# -- a step in a terminal ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_step_is_printed_with_its_three_answers(runs: Path, width: int) -> None:
+    sample = run_of(runs / "logprobs").sample(0)
+    shown = printed(trust_steps.step_document(sample), width)
+    assert max(map(len, shown.splitlines())) <= width
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert lines[0] == "Episode 1, step 1"
+    assert "place the robot at (1, 1), facing right" in lines
+    assert any(line.startswith("on a shortest path yes") for line in lines)
+    assert "its action down down right" in lines
+    assert any(re.fullmatch(r"its tokens («\w+» at \d+ ?){3}", line) for line in lines)
+    assert any(re.fullmatch(r"entropy (\d\.\d{4} bits ?){3}", line) for line in lines)
+    assert "T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)) =" in " ".join(lines)
+    assert "\x1b" not in shown
+
+
+def test_a_step_that_lacks_an_answer_prints_what_was_written(runs: Path) -> None:
+    sample = run_of(runs / "verbalized").sample(0)
+    sample.result.conditions.x.entropy_bits, sample.result.conditions.x.entropy_missing = None, "no_json"
+    sample.result.conditions.x.action, sample.result.conditions.x.action_missing = None, "no_json"
+    shown = " ".join(printed(trust_steps.step_document(sample)).split())
+    assert "none: no json" in shown
+    assert "missing: no json" in shown
+    assert 'X wrote {"executability"' in shown
