@@ -90,7 +90,7 @@ def _rows(found: GroundingComparison, figures: list[Named]) -> list[Row]:
     def side(value: float | None, unit: str, change: Change) -> str | Value:
         if value is None and change.difference is not None:  # a figure that only the difference has
             return ""
-        return thousandths(value) if unit == UNIT else Value(value, unit)
+        return Value(value, decimals=1) if unit == UNIT else Value(value, unit)
 
     counts = [("wrong format", a.wrong_format_count, b.wrong_format_count)]
     counts.append(("refused", a.refused_count, b.refused_count))

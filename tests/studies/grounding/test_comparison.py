@@ -568,7 +568,7 @@ def test_the_table_by_hand(runs: tuple[Path, Path]) -> None:
         f"accuracy within 140 42.9 % 71.4 % +28.6 points {interval('accuracy')}",
         f"hit rate 37.5 % 62.5 % +25.0 points {interval('hit_rate')}",
         "refused rightly 0.0 % 100.0 % +100.0 points",
-        "mean L2 70 132 +62.5",
+        "mean L2 70.0 132.5 +62.5",
         "median change of L2 +25.0",
         "wrong format 1 1 +0",
         "refused 0 1 +1",
