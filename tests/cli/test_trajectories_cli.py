@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 import commands
+from howsure import trajectories
+from howsure.studies.trajectories import Policy
+from report.rendered import printed
 from trajectory_logs import call, greeting, message, results, scored, simulation
 
 
@@ -55,7 +59,7 @@ def test_the_summary_reads_as_scripts_know_it(log: Path) -> None:
         "  Mean uncertainty (user):    0.2000",
     ):
         assert line in done.stdout.splitlines(), line
-    assert "not judged: all 2 runs succeeded" in done.stdout
+    assert "Not judged: all 2 runs succeeded" in done.stdout
 
 
 def test_one_run_turn_by_turn(log: Path) -> None:
@@ -152,15 +156,15 @@ def test_interventions_and_their_curve(tmp_path: Path) -> None:
     done = howsure("trajectories", log, *policies, "--detector", "threshold", "--plot", plot)
     assert done.returncode == 0, done.stderr
     assert "failures caught" in done.stdout
-    assert "turn count (to beat)" in done.stdout
-    assert "for this set nothing is guaranteed" in done.stdout
+    assert "it is the one to beat" in done.stdout
+    assert "for this set nothing is guaranteed" in " ".join(done.stdout.split())
     assert "_$confirm␁$ (cost 1, rescues 50.0 %, spoils 0.0 %)" in done.stdout
     assert (
         "pays at every failure rate among the runs acted on, its cost aside; above 4.0 % with its cost" in done.stdout
     )
     assert "pays above a failure rate of 10.0 % among the runs acted on, its cost aside; above 30.0 %" in done.stdout
-    rows = [line.split() for line in done.stdout.splitlines() if " random " in line]
-    assert len(rows) == 2
+    heads = [line.split() for line in done.stdout.splitlines() if line.endswith("as often, at random")]
+    assert len(heads) == 2
     assert "net failures avoided, expected" in plot.read_text()
     assert "$confirm␁$" in plot.read_text()
 
@@ -192,34 +196,21 @@ def test_hostile_text_moves_no_cursor(tmp_path: Path) -> None:
 
 
 def test_narrow_terminals_cut_no_figure(tmp_path: Path) -> None:
-    import io
-
-    from rich.console import Console
-
-    from howsure import trajectories
-    from howsure.report.trajectories import print_trajectories
-    from howsure.studies.trajectories import Policy
-
     made = [
         scored([0.5 + i / 40, 1.0], [0.1] * 3, id=f"s{i}", task_id=f"t{i}", reward_info={"reward": float(i % 3 > 0)})
         for i in range(60)
     ]
     policies = (Policy("confirm", 1.0, 0.5), Policy("handover", 10.0, 0.9, 0.1))
-    found = trajectories(put(tmp_path / "log.json", results(*made)), policy=policies, failure_cost=50.0)
-    shown = {}
-    for width in (80, 200):
-        page = io.StringIO()
-        print_trajectories(Console(file=page, width=width), found.summary, found.document, None)
-        shown[width] = page.getvalue()
-        assert not [line for line in page.getvalue().splitlines() if "…" in line]
-    tables = [
-        line
-        for line in shown[80].splitlines()
-        if line.startswith(("agent ", "overall ", "turn count ", "threshold ", "  alarm"))
-    ]
-    assert len(tables) >= 14
-    assert max(map(len, tables)) <= 80
-    assert "AUROC (chance 0.500)" in shown[200]
+    result = trajectories(put(tmp_path / "log.json", results(*made)), policy=policies, failure_cost=50.0)
+    narrow, wide = (printed(result, width).splitlines() for width in (80, 200))
+    tables = {
+        name: [line for line in narrow if line.startswith(name)] for name in ("agent: ", "threshold ", "net saving")
+    }
+    assert [len(lines) for lines in tables.values()] == [6, 1, 2]
+    assert max(map(len, narrow)) <= 80
+    assert not [line for line in narrow if "…" in line]
+    assert any("AUROC (chance 0.500)" in line for line in wide)
+    assert any(re.search(r"^agent: mean +60  0\.\d+ \(0\.\d+ to 0\.\d+\)", line) for line in wide)
 
 
 def test_nothing_from_outside_floods_the_terminal(tmp_path: Path) -> None:
@@ -234,4 +225,5 @@ def test_nothing_from_outside_floods_the_terminal(tmp_path: Path) -> None:
     done = howsure("trajectories", tmp_path, "--detailed", "--simulation", 32, "--tokens", "--verbose")
     assert done.returncode == 1, done.stderr[-2000:]
     assert len(done.stdout) < 60_000
-    assert "... and 4 more groups; --json lists them" in done.stdout
+    assert "Further groups" in done.stdout
+    assert re.search(r"^\.\.\. and \d+ more problems; --json lists them$", done.stdout, re.MULTILINE)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goldens.pinned import Case
+from goldens.pinned import Case, command
 from trajectory_logs import call, greeting, message, results, scored, simulation
 
 pytest.importorskip("pyarrow", reason="the extra `stats` is not installed")
@@ -93,6 +93,22 @@ def test_trajectories_policies(case: Case) -> None:
     few = (write_log(case, "few.json", *talks(7)), *policies[:2], "--watch", "overall", "--json")
     case.howsure("json", "trajectories", *few)
     case.howsure("refused", "trajectories", "logs", "--policy", "confirm")
+    case.check()
+
+
+def test_trajectories_compared(case: Case) -> None:
+    """Two versions of an agent, with two trials a task, and tasks that one of them lacks."""
+    before = write_log(case, "before.json", *talks(24, trials=2))
+    after = talks(28, trials=2)[4:]
+    for number, run in enumerate(after):
+        run["reward_info"] = None if number == 3 else {"reward": float(number % 5 > 0)}
+    other = write_log(case, "other.json", *talks(3), info={"environment_info": {"domain_name": "retail"}})
+    for name, log in (("first", before), ("second", write_log(case, "after.json", *after)), ("other", other)):
+        command("trajectories", log, "--out", f"runs/{name}", "--quiet", "--json")
+    case.howsure("compared", "compare", "runs/first", "runs/second")
+    case.howsure("json", "compare", "runs/first", "runs/second", "--json")
+    case.howsure("report", "report", "runs/first", "runs/second", "--out", "two.html")
+    case.howsure("refused", "compare", "runs/first", "runs/other")
     case.check()
 
 

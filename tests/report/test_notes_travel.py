@@ -17,9 +17,10 @@ from howsure.report import trust as trust_report
 from howsure.report.html import tiles
 from howsure.report.terminal import print_demo, print_runs
 from howsure.report.text import figure
-from howsure.report.trajectories import breakdown_lines
-from howsure.report.viewer.listing import Listing
+from howsure.report.trajectories_alarms import breakdown_lines
+from howsure.report.viewer.library import Listing
 from howsure.runs import Run
+from howsure.studies.trajectories.judge import Breakdown
 from howsure.studies.trajectories.scores import score_name
 from howsure.studies.trust.artefacts import _plot
 from howsure.studies.trust.record import ConditionRecord, Conditions, TrustRecord
@@ -105,7 +106,8 @@ def test_the_replay_shows_no_t_of_a_loss(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_rate_of_false_alarms_is_an_aim_and_no_promise() -> None:
-    (said,) = breakdown_lines({"false_alarm_rate": 0.1, "detectors": {}, "marks_before_watch": {}})
+    empty: dict[str, Any] = {"marks_before_watch": {}, "detectors": {}, "alarms": {}}
+    (said,) = breakdown_lines(Breakdown(watched="agent", false_alarm_rate=0.1, **empty))
     assert said.startswith("thresholds aim at 10.0 % false alarms")
     assert "on average over draws of such runs" in said
     assert said.endswith("for this set nothing is guaranteed")

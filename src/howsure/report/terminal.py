@@ -121,7 +121,7 @@ def print_document(console: Console, document: Document, *, cards: int = SHOWN_C
         if place:
             console.print()
         for one in part:
-            console.print(one)
+            console.print(one, soft_wrap=isinstance(one, Text) and one.no_wrap is True)
     if document.notes:
         console.print()
         print_notes(console, document.notes)

@@ -392,8 +392,8 @@ def _first_words(one: Trajectory) -> str:
 
 
 PAIRED = (
-    "B − A is taken task by task, over the tasks that both runs have; a task with several trials counts by their mean. An "
-    "interval that holds 0 says that there may be no difference at all."
+    "B − A is taken task by task, over the tasks that both runs have; a task with several trials counts by their mean. "
+    "An interval that holds 0 says that there may be no difference at all."
 )
 
 

@@ -14,6 +14,7 @@ from howsure.report.sureness import histogram_by_outcome
 from howsure.report.text import counted, percent, shortened
 from howsure.report.trajectories_groups import Group, alarms_of, leading_detector, rings_when
 from howsure.studies.trajectories.alarm_stats import DetectorStats, MarkStats
+from howsure.studies.trajectories.breakdown import TURN_COUNT
 from howsure.studies.trajectories.intervention import InterventionRow, Interventions, PolicyTerms
 from howsure.studies.trajectories.judge import Breakdown
 
@@ -140,6 +141,8 @@ def breakdown_lines(breakdown: Breakdown) -> list[str]:
         "tasks, they keep to that rate on average over draws of such runs, if runs are exchangeable; runs of one task "
         "are not, and for this set nothing is guaranteed"
     ]
+    if breakdown.detectors.get(TURN_COUNT) and breakdown.detectors[TURN_COUNT].tried:
+        lines.append("turn count rings at a fixed number of turns, whatever was said: it is the one to beat")
     tried = [stats for stats in breakdown.detectors.values() if stats.tried]
     for what, shares in (
         ("failures caught", [stats.caught for stats in tried]),

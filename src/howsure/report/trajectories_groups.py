@@ -7,7 +7,8 @@ so that no figure pools two groups.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -100,17 +101,21 @@ def _named(name: str, scored_by: str) -> str:
 
 def counts(group: Group) -> str:
     """`20 runs of 10 tasks, 7 failed, 1 without a reward (1 no reward)`."""
-    if group.judged is None:
-        solved = group.numbers("solved")
-        failed, unknown = int((solved == 0).sum()), int(np.isnan(solved).sum())
-        parts = [counted(len(solved), "run"), f"{failed:,} failed" if unknown < len(solved) else "no reward known"]
-        return ", ".join([*parts, f"{unknown:,} without a reward"] if 0 < unknown < len(solved) else parts)
-    judged = group.judged
-    if not judged.judged:
-        return f"{counted(judged.runs, 'run')}, no reward known"
-    missing = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in judged.reward_missing.items())
-    without = f", {judged.runs - judged.judged:,} without a reward ({missing})" if missing else ""
-    return f"{counted(judged.runs, 'run')} of {counted(judged.tasks, 'task')}, {judged.failures:,} failed{without}"
+    if group.run is not None:
+        solved, rows = group.numbers("solved"), group.rows.tolist()
+        tasks, reasons = (group.run.table.values(name) for name in ("task", "_reward_missing"))
+        runs, failed, of = len(rows), int((solved == 0).sum()), len({tasks[row] for row in rows})
+        unknown = group.rows[np.isnan(solved)].tolist()
+        missing: Mapping[str, int] = Counter(reasons[row] or "no_reward" for row in unknown)
+    else:
+        assert group.judged is not None  # of a group that has neither, nobody knows
+        judged = group.judged
+        runs, failed, of, missing = judged.runs, judged.failures, judged.tasks, judged.reward_missing
+    if sum(missing.values()) == runs:
+        return f"{counted(runs, 'run')}, no reward known"
+    why = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in missing.items())
+    without = f", {sum(missing.values()):,} without a reward ({why})" if missing else ""
+    return f"{counted(runs, 'run')} of {counted(of, 'task')}, {failed:,} failed{without}"
 
 
 # -- alarms -----------------------------------------------------------------------------------------------------------
