@@ -322,7 +322,7 @@ def test_the_replay_goes_through_all_steps_and_holds_each_frame_once(runs: Path)
     assert "After step 7: the goal was not reached." in text(page)
     first = text(page.partition('class="step"')[2].partition('class="step"')[0])
     assert "down (87.5 %). You moved down." in first
-    assert "best down or right; the goal is 10 actions away" in first
+    assert "on a shortest path yes best actions down or right; the goal is 10 actions away" in first
     assert "2.0000 bits 1.0000 bits 0.5436 bits" in first
     assert "down: taken, best 25.0 % 50.0 % 87.5 %" in first
 

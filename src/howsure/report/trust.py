@@ -35,14 +35,14 @@ from howsure.report.rows import Column
 from howsure.report.rows import Table as Rows
 from howsure.report.run_data import RunData, StoredRun
 from howsure.report.sureness import extremes, histogram_by_outcome, sureness, worth_a_look
-from howsure.report.text import counted, interval_text
+from howsure.report.text import counted, interval_text, value_of
 from howsure.report.tokens import percent
 from howsure.report.trust_compare import compared as compared
 from howsure.report.trust_steps import (
     GIVEN,
     MEANING,
     answers,
-    beside,
+    card,
     changed,
     in_words,
     missing_words,
@@ -118,18 +118,18 @@ def row(sample: Sample[TrustRecord]) -> dict[str, Any]:
 
 def document(summary: StepSummary | None, run: RunData | None) -> list[Section]:
     """`summary` is that of a run or of logs."""
-    found = [_overall(summary), _sureness(summary, run), *([_worth_a_look(run)] if run else [])]
-    if isinstance(run, StoredRun):
-        found += _by_step(run)
-    if summary is not None or run is not None:
-        found += _by_episode(summary, run)
-    if isinstance(run, StoredRun):
-        found.append(replay(run))
-    if isinstance(summary, LogSummary):
-        found += _logs(summary)
-    if isinstance(summary, TrustSummary):
-        found.append(_done(summary))
-    return found
+    stored = run if isinstance(run, StoredRun) else None
+    parts = (
+        _overall(summary),
+        _sureness(summary, run),
+        _worth_a_look(run) if run else None,
+        _by_step(stored) if stored else None,
+        _by_episode(summary, stored),
+        replay(stored) if stored else None,
+        _files(summary) if isinstance(summary, LogSummary) else None,
+        _done(summary) if isinstance(summary, TrustSummary) else None,
+    )
+    return [one for one in parts if one is not None]
 
 
 def _overall(summary: StepSummary | None) -> Section:
@@ -161,9 +161,9 @@ def _overall(summary: StepSummary | None) -> Section:
         Prose(f"{said} {about_t}" if trust.identified else said),
         means_plot(
             summary.mean_entropy_bits,
-            "Were knowledge and instruction a help, each dot would lie to the left of the one above.",
+            "Were both a help, each dot would lie to the left of the one above.",
         ),
-        Facts(rows + _missing(summary)),
+        Facts(rows + _missing(summary) if isinstance(summary, LogSummary) else rows),
     ]
     return Section(title, blocks, MEANING, anchor)
 
@@ -189,7 +189,8 @@ def _changed(difference: Mean) -> str:
     low, high = difference.low, difference.high
     if low is not None and high is not None and low <= 0 <= high:
         return f"neither clearly surer nor clearly less sure ({interval_text(difference)} bits)"
-    return changed(difference.value or 0.0, 3)
+    value = difference.value or 0.0
+    return changed(value, value_of({"value": abs(value), "unit": "bits", "low": low, "high": high}))
 
 
 def trust_in_words(trust: TrustFigure) -> Cell:
@@ -328,16 +329,16 @@ def _card(run: RunData, at: int) -> Card:
     link = run.links.sample(table.keys[at])
     cells = [sure, step["action"], step["best"], step["effect"]]
     title = f"Episode {step['episode']}, step {step['step']}"
-    return Card(title, verdict, right, lambda: [Html(beside(run.sample(at), run))], cells, {"": link} if link else {})
+    return Card(title, verdict, right, lambda: [Html(card(run.sample(at), run))], cells, {"": link} if link else {})
 
 
 # -- step by step -----------------------------------------------------------------------------------------------------
 
 
-def _by_step(run: StoredRun) -> list[Section]:
+def _by_step(run: StoredRun) -> Section | None:
     episodes = _episodes_of(run.table)
     if not any(np.isfinite(run.table.numbers(given.column)).any() for given in GIVEN):
-        return []
+        return None
     blocks: list[Block] = []
     for episode, places in episodes[:MOST_EPISODES]:
         drawn = places[:MOST_STEPS].tolist()
@@ -352,7 +353,7 @@ def _by_step(run: StoredRun) -> list[Section]:
     )
     if len(episodes) > MOST_EPISODES:
         lead += f" The first {MOST_EPISODES} episodes are drawn; all {len(episodes):,} are below, by their means."
-    return [Section("Step by step", blocks, lead, "by-step")]
+    return Section("Step by step", blocks, lead, "by-step")
 
 
 def _episodes_of(table: Rows) -> list[tuple[int, Places]]:
@@ -449,17 +450,16 @@ def _whole(value: float | None) -> int | None:
 # -- episodes and files -----------------------------------------------------------------------------------------------
 
 
-def _by_episode(summary: StepSummary | None, run: RunData | None) -> list[Section]:
+def _by_episode(summary: StepSummary | None, run: StoredRun | None) -> Section:
     blocks: list[Block] = []
-    episodes = _episodes_of(run.table) if isinstance(run, StoredRun) else []
-    if isinstance(run, StoredRun) and len(episodes) > 1:
+    if run is not None and len(episodes := _episodes_of(run.table)) > 1:
         blocks.append(_episode_means(run, episodes))
     if summary is not None and summary.episode_count > 1:
         blocks.append(_parts("episode", summary.episodes, [one.episode for one in summary.episodes]))
         more = summary.episode_count - len(summary.episodes)
         blocks += [Prose(f"and {counted(more, 'more episode')}", "quiet")] if more > 0 else []
     lead = "Whether later episodes are surer than earlier ones. A single episode has no T."
-    return [Section("Episode by episode", blocks, lead, "by-episode")] if blocks else []
+    return Section("Episode by episode", blocks, lead, "by-episode")
 
 
 def _episode_means(run: StoredRun, episodes: Sequence[tuple[int, Places]]) -> Plot:
@@ -501,13 +501,10 @@ def _end_of(name: str) -> str:
     return name if len(name) <= NAME_CHARACTERS else f"…{name[1 - NAME_CHARACTERS :]}"
 
 
-def _logs(summary: LogSummary) -> list[Section]:
-    found = []
-    if len(summary.files) > 1:
-        found.append(Section("File by file", [_parts("file", summary.files, [one.file for one in summary.files])]))
-    if summary.problems:
-        found.append(Section("What could not be read", [Notes(summary.problems, "problem")]))
-    return found
+def _files(summary: LogSummary) -> Section:
+    several = len(summary.files) > 1
+    blocks: list[Block] = [_parts("file", summary.files, [one.file for one in summary.files])] if several else []
+    return Section("Files", [*blocks, *([Notes(summary.problems, "problem")] if summary.problems else [])])
 
 
 # -- what was done ----------------------------------------------------------------------------------------------------

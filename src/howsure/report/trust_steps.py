@@ -17,7 +17,7 @@ from howsure.measures import LEAST_GAIN_BITS
 from howsure.measures.trust import DENOMINATOR_FLOOR
 from howsure.report.charts import px
 from howsure.report.document import Block, Cell, Document, Facts, Head, Html, Marked, On, Prose, Quoted, Section, Table
-from howsure.report.html import badge, blocks, number, words
+from howsure.report.html import blocks, number, words
 from howsure.report.pictures import mark_of
 from howsure.report.run_data import LARGEST_PICTURE_BYTES, Embedded, RunData, StoredRun, picture_within
 from howsure.report.text import counted, quoted, shortened
@@ -159,16 +159,16 @@ def in_words(by_known: str, by_all: str) -> str:
     )
 
 
-def changed(bits: float, digits: int = 4) -> str:
-    """`surer by 0.250 bits`: a positive difference is uncertainty taken away."""
+def changed(bits: float, shown: str | None = None) -> str:
+    """`surer by 0.250 bits`: a positive difference is uncertainty taken away; `shown` in place of four digits."""
     if abs(bits) < DENOMINATOR_FLOOR:
         return "neither surer nor less sure"
-    return f"{'surer' if bits > 0 else 'less sure'} by {_bits(abs(bits), digits)} bits"
+    return f"{'surer' if bits > 0 else 'less sure'} by {shown or f'{_bits(abs(bits))} bits'}"
 
 
-def _bits(bits: float, digits: int = 4) -> str:
+def _bits(bits: float) -> str:
     """With a true minus sign, and enough digits that a small difference is not zero."""
-    shown = f"{abs(bits):.{digits}f}" if abs(bits) >= SMALL_BITS or bits == 0 else f"{abs(bits):.2g}"
+    shown = f"{abs(bits):.4f}" if abs(bits) >= SMALL_BITS or bits == 0 else f"{abs(bits):.2g}"
     return f"−{shown}" if bits < 0 else shown
 
 
@@ -245,7 +245,7 @@ def _tokens(answer: AnswerEvidence | None) -> str | None:
 
 def about(sample: Sample[TrustRecord], run: StoredRun) -> list[Section]:
     step, options, evidence = sample.result, run.run.manifest.identity.options, evidence_of(sample)
-    seen = h.div(class_="beside")[_seen(sample, run), h.div[blocks([Facts(_happened(step))])]]
+    seen = _beside(sample, run, blocks([Facts(_happened(step))]))
     known_by = EVIDENCE.get(str(options.get("evidence")), "")
     return [
         Section("What happened", [Html(seen)], f"Step {step.step} of episode {step.episode}, before and after acting."),
@@ -460,12 +460,8 @@ def frame(name: str, alt: str, run: RunData) -> Node:
     file = f"frames/{name}.png"
     if picture_within(run.folder, file) is None:
         off = isinstance(run, StoredRun) and run.run.manifest.identity.options.get("frames") is False
-        why = (
-            "No frames were kept in this run (--no-frames)."
-            if off
-            else f"The frame {words(file)} is not in the run folder."
-        )
-        return h.p(class_="quiet")[why]
+        gone = f"The frame {words(file)} is not in the run folder."
+        return h.p(class_="quiet")["No frames were kept in this run (--no-frames)." if off else gone]
     links = run.links
     if not isinstance(links, Embedded):
         return h.img(src=links.picture(file), alt=words(alt), class_="frame", loading="lazy")
@@ -520,33 +516,20 @@ def replay(run: StoredRun) -> Section:
 
 def _replayed(sample: Sample[TrustRecord], run: StoredRun, address: str | None) -> Element:
     step, name = sample.result, step_name(sample.result)
-    return h.div[
-        h.h3[h.a(href=address)[name] if address else name, " ", _badge(step.on_shortest_path)],
-        h.div(class_="beside")[
-            _seen(sample, run), h.div[blocks([_in_short(step), spread(step), Prose(worked_out(step), "quiet")])]
-        ],
-    ]
+    shown = blocks([Facts(_happened(step)), spread(step), Prose(worked_out(step), "quiet")])
+    return h.div[h.h3[h.a(href=address)[name] if address else name], _beside(sample, run, shown)]
 
 
-def _badge(on_path: bool | None) -> Element:
-    if on_path is None:
-        return badge("not judged", "none")
-    return badge("on a shortest path", "good") if on_path else badge("off every shortest path", "bad")
+def _beside(sample: Sample[TrustRecord], run: RunData, shown: Node, small: str = "") -> Element:
+    seen = frame(sample.id, f"The world from above: {place(sample.result)}.", run)
+    return h.div(class_=f"beside {small}".strip())[seen, h.div[shown]]
 
 
-def _seen(sample: Sample[TrustRecord], run: RunData) -> Node:
-    return frame(sample.id, f"The world from above: {place(sample.result)}.", run)
-
-
-def beside(sample: Sample[TrustRecord], run: RunData) -> Element:
-    """A step on a card: what was seen, and how likely each action was to the one that acted."""
-    shown = blocks([_in_short(sample.result), spread(sample.result, only=GIVEN[-1:])])
-    return h.div(class_="beside small")[_seen(sample, run), h.div[shown]]
-
-
-def _in_short(step: TrustRecord) -> Facts:
-    told = words(step.instruction or "none is given", 400)
-    return Facts([("instruction", told), ("action", done(step)), ("best", best(step))])
+def card(sample: Sample[TrustRecord], run: RunData) -> Element:
+    """What was seen at a step, and how likely each action was to the one that acted."""
+    instruction, _, action, _, best_actions, *_ = _happened(sample.result)
+    told = Facts([instruction, action, best_actions])
+    return _beside(sample, run, blocks([told, spread(sample.result, only=GIVEN[-1:])]), "small")
 
 
 _BUTTONS = (("first", "first"), ("previous", "◀ previous"), ("next", "next ▶"), ("last", "last"), ("play", "play"))
