@@ -1,26 +1,27 @@
 """Pickles from strangers: plain data comes out of them, and nothing in them is ever run.
 
-A pickle is a program. Python's own machine for it can be told to import nothing, but it would still hash whatever is
-used as a key, and a tuple that holds itself twice, fifty times over, keeps it busy for ever; one that is nested a
-million deep overruns its stack. So that machine is never started here. What reads the file knows only the instructions
-that build lists, tuples, dictionaries with texts as keys, texts, numbers, booleans and None, and stops by name at the
-first other one. What it built is then measured before anybody walks through it: how deep it is, and how large it would
-be if everything that is referred to twice were written out twice.
+A pickle is a program. `pickle.Unpickler` can be told to import nothing, but it would still hash whatever is used as a
+key (a tuple that holds itself twice, fifty times over, keeps it busy for ever; one that is nested a million deep
+overruns its stack), and make a memo as long as the largest index in the file. So the opcodes are checked first, by the
+tables of `pickletools`: only those that build plain data may be there, keys must be texts, numbers short, indexes of
+the memo no larger than the count of opcodes, and frames end between two opcodes. What is left costs the unpickler time
+and memory in proportion to the file. What it built is then measured before anybody walks through it: how deep it is,
+and how large it would be if everything that is referred to twice were written out twice.
 """
 
 from __future__ import annotations
 
+import io
+import pickle
 import pickletools
-import struct
-from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from howsure.errors import InputError
 
-NEWEST_PROTOCOL = 5
 MOST_STEPS = 5_000_000
-"""Instructions in one file; ten thousand samples take about half a million. Each takes 64 bytes of memory at
-most, texts aside, which are in the file."""
+"""Opcodes in one file; ten thousand samples take about half a million. Each takes about 200 bytes of memory at most,
+texts aside, which are in the file."""
 
 MOST_UNFOLDED = 2**28
 """Values and characters that a file may stand for, with all that is shared written out."""
@@ -44,402 +45,216 @@ REMEDIES = {
 }
 """What to do about kinds that get into such files by honest means, by the package that they come from."""
 
-_OBJECTS = "an object to be made"
+_PUTS, _GETS = frozenset({"PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"}), frozenset({"GET", "BINGET", "LONG_BINGET"})
+_WRITTEN_NUMBERS = frozenset({"INT", "LONG", "FLOAT", "PUT", "GET"})
+_PLAIN = (
+    *("PROTO", "FRAME", "STOP", "MARK", *_PUTS, *_GETS, "NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1"),
+    *("BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE"),
+    *("BINUNICODE8", "EMPTY_LIST", "LIST", "APPEND", "APPENDS", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"),
+    *("EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"),
+)
 _KINDS = {
-    **dict.fromkeys(("REDUCE", "BUILD", "NEWOBJ", "NEWOBJ_EX", "OBJ"), _OBJECTS),
+    **dict.fromkeys(("REDUCE", "BUILD", "NEWOBJ", "NEWOBJ_EX", "OBJ"), "an object to be made"),
     **dict.fromkeys(("PERSID", "BINPERSID"), "a reference to something outside the file"),
     **dict.fromkeys(("EMPTY_SET", "ADDITEMS", "FROZENSET"), "a set"),
     **dict.fromkeys(("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"), "bytes"),
     **dict.fromkeys(("NEXT_BUFFER", "READONLY_BUFFER"), "a buffer outside the file"),
     **dict.fromkeys(("STRING", "BINSTRING", "SHORT_BINSTRING"), "a text of Python 2, to be written anew by Python 3"),
     **dict.fromkeys(("POP", "POP_MARK", "DUP"), "steps that no plain data needs"),
+    **dict.fromkeys(("EXT1", "EXT2", "EXT4"), "something to be fetched by a code"),
 }
-"""What instructions that are not followed here stand for."""
+"""What opcodes that are refused stand for."""
+
+_OPCODES = {op.code.encode("latin-1"): op for op in pickletools.opcodes}
+_PLAIN_OPCODES = {code: op for code, op in _OPCODES.items() if op.name in _PLAIN}
 
 
 def plain_data(content: bytes, name: str) -> Any:
     """What a pickle holds, if it is plain data of a bounded size; else one sentence that begins with `name`."""
-    value = _Machine(content, name).run()
-    _measure(value, name)
+    _Check(content, name).run()
+    try:
+        value = _PlainUnpickler(io.BytesIO(content)).load()
+    except (pickle.UnpicklingError, ValueError, OverflowError) as error:  # such as an odd number of keys and values
+        raise InputError(f"{name} is no sound pickle: {_shown(str(error))}; write it again") from error
+    _measure((value,), name, {}, 0)
     return value
 
 
-class _Machine:
-    """Follows the instructions of one pickle, protocols 0 to 5, as far as they only build plain data."""
+class _PlainUnpickler(pickle.Unpickler):
+    """For what has passed the check; should that have a hole, nothing is imported all the same."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+
+def _shown(text: str) -> str:
+    """Words out of a hostile file, few, and with nothing in them that could move a terminal's cursor."""
+    return repr(text[:LONGEST_SHOWN])[1:-1]
+
+
+# -- before it is read: which opcodes, and what they take ---------------------------------------------------------
+
+
+_Value = str | pickletools.StackObject
+"""A text as it is; of everything else what `pickletools` calls it."""
+
+
+class _Check:
+    """Goes through the opcodes of one pickle and follows none.
+
+    What `pickletools` declares that each takes from the stack and leaves there is enough to know of every value whether
+    it is a list, a dictionary or a text. An opcode across the end of a frame is refused, since the unpickler, which
+    reads a frame at a time, would lose bytes there, and take others for opcodes than are checked here."""
 
     def __init__(self, content: bytes, name: str) -> None:
-        self.content, self.name = content, name
-        self.at = 0
-        self.stack: list[Any] = []
-        self.below: list[list[Any]] = []
+        self.stream, self.size, self.name = io.BytesIO(content), len(content), name
+        self.at = self.frame_end = 0
+        """Where the opcode begins, and where the last frame ends."""
+        self.stack: list[_Value] = []
+        self.below: list[list[_Value]] = []
         """What lay on the stack at each mark that is still open."""
-        self.memo: dict[int, Any] = {}
+        self.memo: dict[int, _Value] = {}
 
-    def run(self) -> Any:
-        content, end = self.content, len(self.content)
-        steps = {code: method.__get__(self) for code, method in _STEPS.items()}
-        for _ in range(MOST_STEPS):
-            if self.at >= end:
-                raise self.broken_off()
-            code = content[self.at]
-            self.at += 1
-            if code == _STOP:
-                return self.result()
-            step = steps.get(code)
-            if step is None:
+    def run(self) -> None:
+        for steps in range(MOST_STEPS):
+            self.at = self.stream.tell()
+            code = self.stream.read(1)
+            op = _PLAIN_OPCODES.get(code)
+            if op is None:
                 raise self.refused(code)
+            if op.name == "STOP":
+                return self.stop(steps)
             try:
-                step()
-            except (IndexError, KeyError, ValueError, struct.error) as error:
-                raise self.trouble(error) from error
+                self.step(op, self.argument(op))
+            except LookupError as error:
+                raise self.damaged("it refers to what is not there") from error
         raise InputError(f"{self.name} takes more than {MOST_STEPS} steps to read; split it into several files")
 
-    def result(self) -> Any:
+    def argument(self, op: pickletools.OpcodeInfo) -> Any:
+        if op.arg is None:
+            return None
+        number = op.name in _WRITTEN_NUMBERS
+        try:
+            arg = op.arg.reader(io.BytesIO(self.stream.readline(LONGEST_NUMBER + 1)) if number else self.stream)
+            if type(arg) is str:
+                arg.encode("utf-8")  # raises where half a character is in it
+        except UnicodeError as error:
+            raise self.damaged("a text in it is no text: half a character, or not UTF-8") from error
+        except ValueError as error:
+            ended = self.stream.tell() == self.size
+            raise (self.broken_off() if ended else self.damaged("a number in it is none, or absurd")) from error
+        if type(arg) is int and arg.bit_length() > 8 * LONGEST_NUMBER:
+            raise self.damaged(f"a number of {arg.bit_length()} bits is absurd")
+        return arg
+
+    def step(self, op: pickletools.OpcodeInfo, arg: Any) -> None:
+        end = self.stream.tell()
+        if self.at < self.frame_end and (end > self.frame_end or op.name == "FRAME"):
+            raise self.damaged("a frame in it ends where it may not")
+        if type(arg) is str:
+            self.stack.append(arg)
+        elif op.name in _GETS:
+            self.stack.append(self.memo[arg])
+        elif op.name in _PUTS:
+            self.memo[len(self.memo) if arg is None else arg] = self.stack[-1]
+        elif op.name == "MARK":
+            self.below.append(self.stack)
+            self.stack = []
+        elif op.name == "FRAME":
+            self.frame_end = end + arg
+            if self.frame_end > self.size:
+                raise self.broken_off()
+        else:
+            self.take(op)
+
+    def take(self, op: pickletools.OpcodeInfo) -> None:
+        """Puts onto the stack what an opcode leaves, in place of what it takes."""
+        needed, values = op.stack_before, []
+        if pickletools.stackslice in needed:  # all since the last mark
+            values, self.stack = self.stack, self.below.pop()
+            needed = needed[:-2]
+        start = len(self.stack) - len(needed)
+        if start < 0:
+            raise LookupError
+        values = self.stack[start:] + values
+        self.stack[start:] = op.stack_after
+        if needed and needed[0] is not pickletools.anyobject:
+            target = values.pop(0)
+            if target is not needed[0]:
+                raise self.damaged(f"{op.name} needs a {needed[0].name}, and there is a {_kind(target)}")
+        if op.stack_after == [pickletools.pydict]:
+            odd = next((key for key in values[0::2] if type(key) is not str), None)
+            if odd is not None:
+                raise InputError(f"{self.name} has a {_kind(odd)} as a key, at byte {self.at}; {ALLOWED}")
+
+    def stop(self, steps: int) -> None:
         if len(self.stack) != 1 or self.below:
             raise self.damaged("it ends in the middle of its work")
-        if self.at != len(self.content):
-            more = len(self.content) - self.at
+        if max(self.memo, default=0) > steps:
+            raise self.damaged(f"that it keeps something as number {max(self.memo)} is absurd")
+        if more := self.size - self.stream.tell():
             raise InputError(
                 f"{self.name} goes on for {more} bytes after its pickle has ended; one file holds one pickle"
             )
-        return self.stack[0]
 
     # -- what goes wrong ------------------------------------------------------------------------------------------
-
-    def trouble(self, error: Exception) -> InputError:
-        if isinstance(error, InputError):
-            return error
-        if isinstance(error, UnicodeError):
-            return self.damaged("a text in it is no text: half a character, or not UTF-8")
-        if isinstance(error, ValueError):
-            return self.damaged("a number in it is none")
-        return self.damaged("it refers to what is not there")
 
     def damaged(self, why: str) -> InputError:
         return InputError(f"{self.name} is no sound pickle at byte {self.at}: {why}; write it again")
 
     def broken_off(self) -> InputError:
-        return InputError(f"{self.name} breaks off after {len(self.content)} bytes; copy or write it again, whole")
+        return InputError(f"{self.name} breaks off after {self.size} bytes; copy or write it again, whole")
 
-    def refused(self, code: int) -> InputError:
-        """An instruction that is not followed here, by the name of what it asks for."""
-        known = _INSTRUCTIONS.get(code)
-        if known is None:
-            return self.damaged(f"byte {code:#04x} is no instruction")
-        if known.name in ("GLOBAL", "INST"):
-            return self.asks_for(_shown(self.line()), _shown(self.line()))
-        if known.name == "STACK_GLOBAL":
-            texts = [value if isinstance(value, str) else "?" for value in (["?", "?", *self.stack])[-2:]]
-            return self.asks_for(*map(_shown, (text.encode("utf-8", "replace") for text in texts)))
-        if known.name.startswith("EXT"):
-            return InputError(
-                f"{self.name} asks for something by a code ({known.name}); nothing is run here: {ALLOWED}"
-            )
-        kind = _KINDS.get(known.name, "something else")
-        return InputError(f"{self.name} holds {kind} ({known.name}, byte {self.at - 1}); {ALLOWED}")
+    def refused(self, code: bytes) -> InputError:
+        """An opcode that no plain data needs, by the name of what it asks for."""
+        op = _OPCODES.get(code)
+        if op is None:
+            return self.damaged(f"byte {code[0]:#04x} is no instruction") if code else self.broken_off()
+        if op.name in ("GLOBAL", "INST"):
+            return self.asks_for(*(self.stream.readline()[:-1].decode("utf-8", "replace") for _ in range(2)))
+        if op.name == "STACK_GLOBAL":
+            return self.asks_for(*(text if type(text) is str else "?" for text in [None, None, *self.stack][-2:]))
+        kind = _KINDS.get(op.name, "something else")
+        return InputError(f"{self.name} holds {kind} ({op.name}, byte {self.at}); {ALLOWED}")
 
     def asks_for(self, module: str, what: str) -> InputError:
         remedy = REMEDIES.get(module.split(".")[0])
         return InputError(
-            f"{self.name} asks for «{module}.{what}» at byte {self.at}, and nothing in a pickle is run here: {ALLOWED}"
-            f"{f'; {remedy}' if remedy else ''}"
+            f"{self.name} asks for «{_shown(module)}.{_shown(what)}» at byte {self.at}, and nothing in a pickle is run "
+            f"here: {ALLOWED}{f'; {remedy}' if remedy else ''}"
         )
 
-    # -- taking bytes ---------------------------------------------------------------------------------------------
 
-    def take(self, count: int) -> bytes:
-        end = self.at + count
-        if end > len(self.content):
-            raise self.broken_off()
-        taken = self.content[self.at : end]
-        self.at = end
-        return taken
-
-    def unsigned(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "little")
-
-    def line(self) -> bytes:
-        end = self.content.find(b"\n", self.at)
-        if end < 0:
-            raise self.broken_off()
-        return self.take(end + 1 - self.at)[:-1]
-
-    def written_number(self) -> str:
-        line = self.line()
-        if len(line) > LONGEST_NUMBER:
-            raise self.damaged(f"a number of {len(line)} digits is absurd")
-        return line.decode("ascii")
-
-    def since_mark(self) -> list[Any]:
-        values, self.stack = self.stack, self.below.pop()
-        return values
-
-    # -- numbers, booleans, None ----------------------------------------------------------------------------------
-
-    def protocol(self) -> None:
-        given = self.unsigned(1)
-        if given > NEWEST_PROTOCOL:
-            raise self.damaged(f"protocol {given} is not known, only 0 to {NEWEST_PROTOCOL}")
-
-    def frame(self) -> None:
-        if self.unsigned(8) > len(self.content) - self.at:
-            raise self.broken_off()
-
-    def none(self) -> None:
-        self.stack.append(None)
-
-    def true(self) -> None:
-        self.stack.append(True)
-
-    def false(self) -> None:
-        self.stack.append(False)
-
-    def written_int(self) -> None:
-        written = self.written_number()
-        self.stack.append({"00": False, "01": True}.get(written, written))
-        if self.stack[-1] is written:
-            self.stack[-1] = int(written)
-
-    def written_long(self) -> None:
-        self.stack.append(int(self.written_number().removesuffix("L")))
-
-    def written_float(self) -> None:
-        self.stack.append(float(self.written_number()))
-
-    def int4(self) -> None:
-        self.stack.append(int.from_bytes(self.take(4), "little", signed=True))
-
-    def int1(self) -> None:
-        self.stack.append(self.unsigned(1))
-
-    def int2(self) -> None:
-        self.stack.append(self.unsigned(2))
-
-    def long1(self) -> None:
-        self.long(self.unsigned(1))
-
-    def long4(self) -> None:
-        self.long(self.unsigned(4))
-
-    def long(self, size: int) -> None:
-        if size > LONGEST_NUMBER:
-            raise self.damaged(f"a number of {size} bytes is absurd")
-        self.stack.append(int.from_bytes(self.take(size), "little", signed=True))
-
-    def float8(self) -> None:
-        self.stack.append(struct.unpack(">d", self.take(8))[0])
-
-    # -- texts ----------------------------------------------------------------------------------------------------
-
-    def written_text(self) -> None:
-        text = self.line().decode("raw-unicode-escape")
-        text.encode("utf-8")  # raises where half a character is in it
-        self.stack.append(text)
-
-    def text1(self) -> None:
-        self.stack.append(self.take(self.unsigned(1)).decode("utf-8"))
-
-    def text4(self) -> None:
-        self.stack.append(self.take(self.unsigned(4)).decode("utf-8"))
-
-    def text8(self) -> None:
-        self.stack.append(self.take(self.unsigned(8)).decode("utf-8"))
-
-    # -- containers -----------------------------------------------------------------------------------------------
-
-    def mark(self) -> None:
-        if len(self.below) > DEEPEST:
-            raise _too_deep(self.name)
-        self.below.append(self.stack)
-        self.stack = []
-
-    def empty_list(self) -> None:
-        self.stack.append([])
-
-    def marked_list(self) -> None:
-        values = self.since_mark()
-        self.stack.append(values)
-
-    def append(self) -> None:
-        value = self.stack.pop()
-        self.extend([value])
-
-    def appends(self) -> None:
-        self.extend(self.since_mark())
-
-    def extend(self, values: list[Any]) -> None:
-        target = self.stack[-1]
-        if type(target) is not list:
-            raise self.damaged(f"it appends to a {type(target).__name__}")
-        target.extend(values)
-
-    def empty_tuple(self) -> None:
-        self.stack.append(())
-
-    def marked_tuple(self) -> None:
-        values = self.since_mark()
-        self.stack.append(tuple(values))
-
-    def tuple1(self) -> None:
-        self.tuple_of(1)
-
-    def tuple2(self) -> None:
-        self.tuple_of(2)
-
-    def tuple3(self) -> None:
-        self.tuple_of(3)
-
-    def tuple_of(self, count: int) -> None:
-        if len(self.stack) < count:
-            raise IndexError
-        self.stack[-count:] = [tuple(self.stack[-count:])]
-
-    def empty_dict(self) -> None:
-        self.stack.append({})
-
-    def marked_dict(self) -> None:
-        values = self.since_mark()
-        self.stack.append({})
-        self.put_all(values)
-
-    def set_item(self) -> None:
-        value = self.stack.pop()
-        self.put_all([self.stack.pop(), value])
-
-    def set_items(self) -> None:
-        self.put_all(self.since_mark())
-
-    def put_all(self, values: list[Any]) -> None:
-        target = self.stack[-1]
-        if type(target) is not dict or len(values) % 2:
-            raise self.damaged("a dictionary in it is none")
-        keys = values[0::2]
-        odd = next((key for key in keys if type(key) is not str), None)
-        if odd is not None or None in keys:
-            raise InputError(f"{self.name} has a {type(odd).__name__} as a key, before byte {self.at}; {ALLOWED}")
-        target.update(zip(keys, values[1::2], strict=True))
-
-    # -- what is referred to again --------------------------------------------------------------------------------
-
-    def put_written(self) -> None:
-        self.memo[int(self.written_number())] = self.stack[-1]
-
-    def put1(self) -> None:
-        self.memo[self.unsigned(1)] = self.stack[-1]
-
-    def put4(self) -> None:
-        self.memo[self.unsigned(4)] = self.stack[-1]
-
-    def memoize(self) -> None:
-        self.memo[len(self.memo)] = self.stack[-1]
-
-    def get_written(self) -> None:
-        self.stack.append(self.memo[int(self.written_number())])
-
-    def get1(self) -> None:
-        self.stack.append(self.memo[self.unsigned(1)])
-
-    def get4(self) -> None:
-        self.stack.append(self.memo[self.unsigned(4)])
-
-
-_STOP = ord(".")
-_BY_NAME: dict[str, Callable[[_Machine], None]] = {
-    "PROTO": _Machine.protocol,
-    "FRAME": _Machine.frame,
-    "NONE": _Machine.none,
-    "NEWTRUE": _Machine.true,
-    "NEWFALSE": _Machine.false,
-    "INT": _Machine.written_int,
-    "LONG": _Machine.written_long,
-    "FLOAT": _Machine.written_float,
-    "BININT": _Machine.int4,
-    "BININT1": _Machine.int1,
-    "BININT2": _Machine.int2,
-    "LONG1": _Machine.long1,
-    "LONG4": _Machine.long4,
-    "BINFLOAT": _Machine.float8,
-    "UNICODE": _Machine.written_text,
-    "SHORT_BINUNICODE": _Machine.text1,
-    "BINUNICODE": _Machine.text4,
-    "BINUNICODE8": _Machine.text8,
-    "MARK": _Machine.mark,
-    "EMPTY_LIST": _Machine.empty_list,
-    "LIST": _Machine.marked_list,
-    "APPEND": _Machine.append,
-    "APPENDS": _Machine.appends,
-    "EMPTY_TUPLE": _Machine.empty_tuple,
-    "TUPLE": _Machine.marked_tuple,
-    "TUPLE1": _Machine.tuple1,
-    "TUPLE2": _Machine.tuple2,
-    "TUPLE3": _Machine.tuple3,
-    "EMPTY_DICT": _Machine.empty_dict,
-    "DICT": _Machine.marked_dict,
-    "SETITEM": _Machine.set_item,
-    "SETITEMS": _Machine.set_items,
-    "PUT": _Machine.put_written,
-    "BINPUT": _Machine.put1,
-    "LONG_BINPUT": _Machine.put4,
-    "MEMOIZE": _Machine.memoize,
-    "GET": _Machine.get_written,
-    "BINGET": _Machine.get1,
-    "LONG_BINGET": _Machine.get4,
-}
-_INSTRUCTIONS = {ord(known.code): known for known in pickletools.opcodes}
-_STEPS = {code: _BY_NAME[known.name] for code, known in _INSTRUCTIONS.items() if known.name in _BY_NAME}
-
-
-def _shown(name: bytes) -> str:
-    """A name out of a hostile file, short, and with nothing in it that could move a terminal's cursor."""
-    return repr(name[:LONGEST_SHOWN].decode("utf-8", "replace"))[1:-1]
+def _kind(value: _Value) -> str:
+    return "text" if isinstance(value, str) else value.name.replace("_", " ")
 
 
 # -- how large it is, without walking through it twice ------------------------------------------------------------
 
 
-def _measure(root: Any, name: str) -> None:
-    """Raises where data holds itself, is nested too deep, or would unfold to more than fits. Each container is entered
-    once, however often it is referred to, so that a file of a hundred bytes takes a hundred steps."""
-    sizes: dict[int, tuple[int, int]] = {}
-    """By container: how many values and characters it stands for, and how deep it is."""
-    entered: set[int] = set()
-    waiting: list[tuple[Any, bool]] = [(root, False)]
-    while waiting:
-        value, leaving = waiting.pop()
-        if leaving:
-            entered.discard(id(value))
-            sizes[id(value)] = _size(value, sizes, name)
-        elif id(value) in entered:
-            raise InputError(f"{name} holds a list or dictionary that contains itself; {ALLOWED}, as a tree")
-        elif id(value) not in sizes and type(value) in CONTAINERS:
-            entered.add(id(value))
-            if len(entered) > DEEPEST:
-                raise _too_deep(name)
-            waiting.append((value, True))
-            waiting += [(part, False) for part in _parts(value) if type(part) in CONTAINERS]
-
-
-def _parts(value: Any) -> Any:
-    return value.values() if type(value) is dict else value
-
-
-def _size(value: Any, sizes: dict[int, tuple[int, int]], name: str) -> tuple[int, int]:
-    total, depth = 1, 0
-    for part in _parts(value):
+def _measure(value: Any, name: str, known: dict[int, tuple[int, int]], level: int) -> tuple[int, int]:
+    """How many values and characters a container stands for, and how deep it is; raises where either is too much, or
+    where it holds itself. Each is entered once, however often it is referred to, so that a file of a hundred bytes
+    takes a hundred steps."""
+    total, depth = known.get(id(value), (0, 1))
+    if depth == 0:
+        raise InputError(f"{name} holds a list or dictionary that contains itself; {ALLOWED}, as a tree")
+    if level + depth - 1 > DEEPEST:
+        raise InputError(f"{name} is nested more than {DEEPEST} deep; samples need no more than five")
+    if total > 0:
+        return total, depth
+    known[id(value)] = 0, 0  # entered
+    total = 1
+    for part in chain(value, value.values()) if type(value) is dict else value:
         if type(part) is str:
             total += 1 + len(part)
         elif type(part) in CONTAINERS:
-            inner, deep = sizes[id(part)]
-            total, depth = total + inner, max(depth, deep)
+            inner, deep = _measure(part, name, known, level + 1)
+            total, depth = total + inner, max(depth, deep + 1)
         else:
             total += 1
     if total > MOST_UNFOLDED:
         raise InputError(f"{name} is a bomb: it refers to the same parts so often that it stands for more than "
                          f"{MOST_UNFOLDED} values")  # fmt: skip
-    if depth + 1 > DEEPEST:
-        raise _too_deep(name)
-    return total, depth + 1
-
-
-def _too_deep(name: str) -> InputError:
-    return InputError(f"{name} is nested more than {DEEPEST} deep; samples need no more than five")
+    known[id(value)] = total, depth
+    return total, depth
