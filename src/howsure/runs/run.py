@@ -42,8 +42,7 @@ from howsure.runs.progress import NoProgress, Progress, Tally
 from howsure.runs.reading import MANIFEST, SAMPLES
 from howsure.runs.records import Identity, Sample
 from howsure.runs.writer import RunWriter, write_report
-from howsure.storage import checked, shown_path
-from howsure.storage.writing import below, is_there, writable_folder
+from howsure.storage import below, checked, is_there, shown_path, writable_folder
 from howsure.types import html_of
 
 if TYPE_CHECKING:

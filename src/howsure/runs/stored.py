@@ -25,7 +25,7 @@ from howsure.runs.files import storage_errors, write_atomic
 from howsure.runs.lock import FolderLock
 from howsure.runs.reading import MANIFEST, MOST_MANIFEST_BYTES, MOST_SUMMARY_BYTES, SAMPLES, SUMMARY
 from howsure.storage import Copy, Lease, StoredFolder, adopt, folder_for, joined, new_folder_for
-from howsure.storage.reading import AT_ONCE, Version
+from howsure.storage.stores import AT_ONCE, Version
 
 REPORT = "report.html"
 MADE_ANEW = ("pictures/", "frames/", REPORT)

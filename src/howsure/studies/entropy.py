@@ -40,7 +40,7 @@ from howsure.models.words import is_space
 from howsure.runs import Progress
 from howsure.runs.run import prepared
 from howsure.storage import open_regular
-from howsure.storage.unpacking import unpacked
+from howsure.storage.opening import unpacked
 from howsure.studies.perplexity.judge import counted, totals
 from howsure.studies.perplexity.record import Sums
 from howsure.studies.perplexity.study import PERPLEXITY, PerplexityOptions, read_through

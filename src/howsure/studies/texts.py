@@ -33,7 +33,7 @@ from howsure.storage import (
     open_regular,
     shown_path,
 )
-from howsure.storage.unpacking import MOST_FOLD, read_lines, unpacking
+from howsure.storage.opening import MOST_FOLD, read_lines, unpacking
 
 PathLike = str | os.PathLike[str]
 

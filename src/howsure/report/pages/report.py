@@ -20,8 +20,7 @@ from howsure.report.pages.shell import standalone
 from howsure.runs import find_runs
 from howsure.runs.files import write_atomic
 from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY, opened
-from howsure.storage import as_copy, shown_path
-from howsure.storage.writing import below, is_there, put_back
+from howsure.storage import as_copy, below, is_there, put_back, shown_path
 
 NAME = "report.html"
 MOST_BYTES = 6_000_000
