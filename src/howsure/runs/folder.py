@@ -23,7 +23,7 @@ from howsure.runs.reading import SAMPLES as SAMPLES
 from howsure.runs.reading import SUMMARY as SUMMARY
 from howsure.runs.reading import read_manifest as read_manifest
 from howsure.runs.records import LeanSample, Sample
-from howsure.runs.stored import bring_run, find_stored_runs
+from howsure.runs.stored import bring_run, find_stored_runs, run_folders
 from howsure.storage import StoredFolder, address_of, checked, holder, is_address
 from howsure.types import Shown
 
@@ -163,12 +163,9 @@ def find_runs(folder: str | os.PathLike[str]) -> list[Path]:
     if not root.is_dir():
         raise InputError(f"{root} is not a folder")
     dated = []
-    for place, folders, files in os.walk(root):
-        if MANIFEST in files:
-            with contextlib.suppress(OSError):  # gone since, or a link that leads nowhere
-                dated.append(((Path(place) / MANIFEST).stat().st_mtime, Path(place)))
-            folders.clear()
-        folders[:] = [name for name in folders if not name.startswith(".")]
+    for place in run_folders(os.walk(root)):
+        with contextlib.suppress(OSError):  # gone since, or a link that leads nowhere
+            dated.append(((Path(place) / MANIFEST).stat().st_mtime, Path(place)))
     return [path for _, path in sorted(dated, key=lambda one: one[0], reverse=True)]
 
 

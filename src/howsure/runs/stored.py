@@ -13,7 +13,7 @@ import os
 import re
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from howsure.errors import InputError, RunDamaged, RunLocked, StoreWithoutLocks
 from howsure.runs.files import storage_errors, write_atomic
 from howsure.runs.lock import FolderLock
 from howsure.runs.reading import MANIFEST, MOST_MANIFEST_BYTES, MOST_SUMMARY_BYTES, SAMPLES, SUMMARY
-from howsure.storage import Copy, Lease, StoredFolder, adopt, folder_for, joined, new_folder_for
+from howsure.storage import Copy, Folder, Lease, StoredFolder, adopt, folder_for, joined, new_folder_for, walk
 from howsure.storage.stores import AT_ONCE, Version
 
 REPORT = "report.html"
@@ -249,16 +249,22 @@ def _bring(folder: StoredFolder, path: Path, whole: bool) -> None:
     _known[os.fspath(path)] = {**files, SAMPLES: files.get(SAMPLES)}
 
 
+def run_folders(tree: Iterable[Folder]) -> Iterator[str]:
+    """Those of a walk's folders that hold a run: the outermost ones, and none that is hidden."""
+    for place, folders, names in tree:
+        if MANIFEST in names:
+            yield place
+        folders[:] = [] if MANIFEST in names else [name for name in folders if not name.startswith(".")]
+
+
 def find_stored_runs(address: str) -> list[Path]:
     """The run folders at or below an address, newest first, as copies that hold no samples yet."""
     root = StoredFolder(address)
     files = root.files()
-    tops = [name.removesuffix(MANIFEST).rstrip("/") for name in files if name.split("/")[-1] == MANIFEST]
-    outer = [one for one in tops if not any(one != other and _is_below(one, other) for other in tops)]
     if not files:
         raise InputError(f"{root} holds nothing; check the spelling")
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        runs = list(pool.map(lambda one: _listed(joined(root.address, one)), outer))
+        runs = list(pool.map(_listed, run_folders(walk(root.address, (joined(root.address, one) for one in files)))))
     return sorted(runs, key=_begun, reverse=True)
 
 
@@ -269,10 +275,6 @@ def _listed(address: str) -> Path:
     except InputError:
         folder = StoredFolder(address)
         return folder_for(folder.address, of=_key(folder))
-
-
-def _is_below(name: str, folder: str) -> bool:
-    return not folder or name.startswith(folder + "/")
 
 
 def _begun(path: Path) -> str:
