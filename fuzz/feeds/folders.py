@@ -39,7 +39,7 @@ def run_folder(data: bytes) -> None:
 def run_resumed(data: bytes) -> None:
     """The same command again on a folder that is not what it left: nothing is lost without a sentence."""
     from howsure.runs import RunWriter
-    from howsure.runs.folder import read_manifest
+    from howsure.runs.reading import read_manifest
 
     path = _unpacked(data)
     manifest = read_manifest(path)

@@ -130,7 +130,7 @@ def new_folder_for(address: str, key: str | None = None) -> Copy:
 
 def shown_path(path: str) -> str:
     """A path among the copies as the address that it stands for; any other, and any address, as it may be shown."""
-    address = path if is_address(path) else address_of(path)
+    address = address_of(path)
     if address is None:
         return path
     return shown(address) if is_address(address) else address
@@ -143,7 +143,9 @@ def absolute(path: str) -> str:
 
 
 def address_of(path: Place) -> str | None:
-    """The address that a path among the copies stands for; None for any other path."""
+    """The address that this is, or that a path among the copies stands for; None for any other path."""
+    if is_address(path):
+        return str(path)
     parts = _split_scratch(os.fspath(path))
     if parts is None:
         return None

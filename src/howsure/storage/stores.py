@@ -108,16 +108,13 @@ def store_errors(address: str, doing: str = "read") -> Iterator[None]:
     except Exception as error:
         if isinstance(error.__cause__, HowsureError):  # a refusal of ours that the store's library took for its own
             raise error.__cause__ from None
-        if not _is_the_stores(error):
+        is_the_stores = isinstance(error, OSError | EOFError) or type(error).__module__.split(".")[0] in _LIBRARIES
+        if not is_the_stores:
             raise
         sentence = f"{shown(address)} cannot be {doing}: {why(error, address)}"
         if doing == "read":
             raise InputError(sentence) from error
         raise StorageError(f"{sentence}; samples written before are safe") from error
-
-
-def _is_the_stores(error: Exception) -> bool:
-    return isinstance(error, OSError | EOFError | TimeoutError) or type(error).__module__.split(".")[0] in _LIBRARIES
 
 
 def why(error: Exception, address: str) -> str:

@@ -11,7 +11,8 @@ from howsure.errors import InputError
 from howsure.options import takes
 from howsure.runs import Run, find_runs
 from howsure.runs.export import Exported, Holds, is_export, write_parquet
-from howsure.runs.folder import MANIFEST, opened
+from howsure.runs.folder import opened
+from howsure.runs.reading import MANIFEST
 from howsure.storage import (
     StoredFolder,
     address_of,

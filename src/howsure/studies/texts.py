@@ -22,7 +22,7 @@ import msgspec
 
 from howsure.errors import InputError, StorageError
 from howsure.runs.files import storage_errors
-from howsure.runs.folder import MANIFEST
+from howsure.runs.reading import MANIFEST
 from howsure.storage import (
     OPENED_BY_THE_SHELL,
     local_folder,

@@ -15,8 +15,7 @@ from howsure.errors import CANNOT, RunDamaged
 from howsure.report.pages.columns import LARGEST, Place, Table, again_key, key_of
 from howsure.report.pages.contract import columns_of, pages_of
 from howsure.runs import Run, Sample
-from howsure.runs.reading import MOST_LINE_BYTES, SAMPLES, TOO_LARGE, is_too_heavy, open_file, read_file
-from howsure.runs.records import LeanSample
+from howsure.runs.reading import MOST_LINE_BYTES, SAMPLES, TOO_LARGE, LeanSample, is_too_heavy, open_file, read_file
 
 PICTURE_KINDS = {".png": "image/png", ".jpg": "image/jpeg", ".gif": "image/gif"}
 LARGEST_PICTURE_BYTES = 32_000_000

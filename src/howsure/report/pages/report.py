@@ -19,7 +19,8 @@ from howsure.report.pages.parts import facts, notice, picks, section, tiles, wor
 from howsure.report.pages.shell import standalone
 from howsure.runs import find_runs
 from howsure.runs.files import write_atomic
-from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY, opened
+from howsure.runs.folder import opened
+from howsure.runs.reading import LOCK, MANIFEST, SAMPLES, SUMMARY
 from howsure.storage import as_copy, below, is_there, put_back, shown_path
 
 NAME = "report.html"

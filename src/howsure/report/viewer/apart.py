@@ -13,7 +13,7 @@ from howsure.errors import InputError
 from howsure.isolated import python
 from howsure.report.viewer.places import mark_of
 from howsure.runs import Run
-from howsure.runs.folder import SAMPLES
+from howsure.runs.reading import SAMPLES
 
 LARGE_BYTES = 40_000_000
 """Of both files of samples together; fewer are compared sooner than a process starts."""

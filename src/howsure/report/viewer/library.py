@@ -17,7 +17,7 @@ from howsure.report.pages.material import Material, picture_within
 from howsure.report.viewer.address import State
 from howsure.report.viewer.places import Mark, mark_of, run_within
 from howsure.report.viewer.query import Finder
-from howsure.runs.folder import MANIFEST, SAMPLES, SUMMARY
+from howsure.runs.reading import MANIFEST, SAMPLES, SUMMARY
 
 FIRST_SECONDS = 0.15
 """For how long a request reads before it shows what there is."""

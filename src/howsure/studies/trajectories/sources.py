@@ -17,7 +17,7 @@ from typing import NamedTuple, cast
 
 from howsure import storage
 from howsure.errors import HowsureError, InputError
-from howsure.runs.folder import MANIFEST, SAMPLES
+from howsure.runs.reading import MANIFEST, SAMPLES
 from howsure.studies.trajectories.messages import about_file
 from howsure.studies.trajectories.tau2 import read_about
 from howsure.studies.trajectories.turns import Problem
