@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from howsure.measures._checks import binary_vector, check_level, finite_vector, same_length
+from howsure.measures.checks import binary_vector, check_level, finite_vector, same_length
 from howsure.measures.intervals import (
     Interval,
     effective_trials,
@@ -18,8 +17,6 @@ from howsure.measures.intervals import (
     t_critical,
     z_critical,
 )
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.measures import nats_to_bits
-from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT
+from howsure.measures.entropy import OCCURRENCES_FOR_SUPPORT
 from howsure.report.tables import cut_to_fit, keep_whole, plain_table
 from howsure.studies.entropy import (
     Against,
