@@ -57,6 +57,27 @@ def test_files_are_listed_in_order(store: str) -> None:
         listing(f"{store}/nothing/*.json")
 
 
+def test_a_listed_file_keeps_the_host_of_its_folder() -> None:
+    import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Hosted(MemoryFileSystem):  # type: ignore[misc]
+        """As of sftp:// and hdfs://, paths are told without their host."""
+
+        protocol = "hosted"
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return ("/" + path.partition("://")[2].partition("/")[2] if "://" in path else path).rstrip("/")
+
+    fsspec.register_implementation("hosted", Hosted, clobber=True)
+    for name in ("a.json", "b/c.json"):
+        put(f"hosted://example/d/{name}", b"x")
+    files = ["hosted://example/d/a.json", "hosted://example/d/b/c.json"]
+    assert listing("hosted://example/d") == listing("hosted://example/d/") == files
+    assert listing("hosted://example/d/*.json") == listing(files[0]) == files[:1]
+
+
 def test_a_store_is_walked_as_a_folder_is(store: str, tmp_path: Path) -> None:
     names = ["a.json", "b/c.json", "b/d/e.json", "b.json", ".hidden/f.json", "left-out/g.json"]
     for name in names:

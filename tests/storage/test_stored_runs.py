@@ -75,6 +75,8 @@ def test_a_run_in_a_store_is_that_of_a_disk(store: str, undisturbed: dict[str, b
     assert (run.status, str(run.path), len(run.records())) == ("finished", address, 6)
     assert run.path.name == "first"
     assert repr(run) == f"Run({address!r}, mcq, finished)"
+    for hidden in (".old/run", "runs/first/copy"):  # as on a disk, none of these is looked into
+        filesystem(store).pipe_file(f"{store}/{hidden}/run.json", b"{}")
     assert [str(path) for path in find_runs(store)] == [address]
 
 
