@@ -71,12 +71,18 @@ def filesystem(address: str) -> Any:
     except ImportError as error:
         raise MissingExtra(f"{shown(address)}", "store", "fsspec") from error
     kind = kind_of(str(checked(address)))
+    options: dict[str, Any] = {"use_listings_cache": False}  # since others write too
+    if kind in ("s3", "s3a"):
+        patience = {"connect_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}
+        retries = {"retries": {"total_max_attempts": ATTEMPTS, "mode": "standard"}}
+        theirs = fsspec.config.conf.get("s3", {}).get("config_kwargs", {})  # the user's own settings come first
+        options["config_kwargs"] = patience | retries | theirs
     try:
         if kind in WEB:
             from howsure.storage.web import Web
 
-            return Web(use_listings_cache=False)
-        return fsspec.filesystem(kind, **_options(kind, fsspec.config.conf))
+            return Web(**options)
+        return fsspec.filesystem(kind, **options)
     except ImportError as error:
         extra = _EXTRAS.get(kind, "store")
         package = _PACKAGES[extra] if extra != "store" else (getattr(error, "name", None) or kind)
@@ -87,22 +93,12 @@ def filesystem(address: str) -> Any:
         ) from error
 
 
-def _options(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Bounded patience, and no memory of listings, since others write too; the user's own settings come first."""
-    options: dict[str, Any] = {"use_listings_cache": False}
-    if kind in ("s3", "s3a"):
-        theirs = settings.get("s3", {})
-        ours = {"connect_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS}
-        retries = {"retries": {"total_max_attempts": ATTEMPTS, "mode": "standard"}}
-        options["config_kwargs"] = ours | retries | theirs.get("config_kwargs", {})
-    return options
-
-
 @contextlib.contextmanager
-def store_errors(address: str, doing: str = "read") -> Iterator[None]:
-    """A store's refusals as one sentence: an InputError where it was to be read, a StorageError where `written`."""
+def asked(address: str, doing: str = "read") -> Iterator[Any]:
+    """The store of an address, whose refusals become one sentence: an InputError where something was to be read, a
+    StorageError where it was to be `written`."""
     try:
-        yield
+        yield filesystem(address)
     except HowsureError:
         raise
     except Exception as error:
@@ -154,8 +150,7 @@ def version_in(about: dict[str, Any]) -> Version:
 
 def version_of(address: str) -> Version | None:
     """The version of a file; None where the store tells nothing but its size."""
-    store = filesystem(address)
-    with store_errors(address):
+    with asked(address) as store:
         version = version_in(store.info(address))
     return version if len(version) > 1 else None
 
@@ -167,8 +162,7 @@ def read_bytes(address: str, most_bytes: int = MOST_BYTES) -> bytes:
 
 def _pieces(address: str, most_bytes: int, piece_bytes: int) -> Generator[bytes]:
     """A file from beginning to end. A server that states no size may send for ever, or a byte a minute."""
-    store = filesystem(address)
-    with store_errors(address), store.open(address, "rb", cache_type="none") as file:
+    with asked(address) as store, store.open(address, "rb", cache_type="none") as file:
         size, count, begun = getattr(file, "size", None), 0, time.monotonic()
         remedy = "split it, or make it smaller"
         if size is None:
@@ -187,8 +181,7 @@ def _pieces(address: str, most_bytes: int, piece_bytes: int) -> Generator[bytes]
 @contextlib.contextmanager
 def open_stored(address: str) -> Iterator[Any]:
     """A file to be read here and there, of which only those parts are fetched."""
-    store = filesystem(address)
-    with store_errors(address), store.open(address, "rb") as file:
+    with asked(address) as store, store.open(address, "rb") as file:
         yield file
 
 
@@ -248,10 +241,10 @@ def listing(address: str) -> list[str]:
         if GLOB_SIGNS.search(shown(address)) or address.endswith("/"):
             raise InputError(f"{shown(address)} is no single file: the web has no folders, so name files one by one")
         return [address]
-    store, top = filesystem(address), _top(address)
-    with store_errors(address):
+    top = _top(address)
+    with asked(address) as store:
         entries = store.glob(address, detail=True) if GLOB_SIGNS.search(address) else store.find(address, detail=True)
-    start = len(store._strip_protocol(f"{top}/").rstrip("/"))
+        start = len(store._strip_protocol(f"{top}/").rstrip("/"))
     below = [path[start:].removeprefix("/") for path, about in entries.items() if about.get("type") == "file"]
     files = [f"{top}/{name}" if name else top for name in sorted(below) if not name.endswith("/")]
     if not files:
@@ -290,11 +283,9 @@ def names_below(place: Place) -> list[str]:
     """The names of the files directly in a folder, in order; none where there is no such folder."""
     if not is_address(place):
         return sorted(next(os.walk(place), ("", [], []))[2])
-    address = str(place)
-    store = filesystem(address)
-    with store_errors(address):
+    with asked(str(place)) as store:
         try:
-            entries = store.ls(address.rstrip("/") + "/", detail=True)
+            entries = store.ls(joined(str(place), ""), detail=True)
         except FileNotFoundError:
             return []
     return sorted({entry["name"].rpartition("/")[2] for entry in entries if entry.get("type") == "file"} - {""})
@@ -304,8 +295,7 @@ def is_file(place: Place) -> bool:
     """Whether there is a file; a store that cannot be asked is an InputError."""
     if not is_address(place):
         return os.path.isfile(place)
-    store = filesystem(str(place))
-    with store_errors(str(place)):
+    with asked(str(place)) as store:
         return bool(store.isfile(place))
 
 
@@ -315,8 +305,7 @@ def is_folder(place: Place) -> bool:
         return os.path.isdir(place)
     if kind_of(str(place)) in WEB:
         return True  # the web has no folders that could be missing
-    store = filesystem(str(place))
-    with store_errors(str(place)):
+    with asked(str(place)) as store:
         return bool(store.isdir(place))
 
 
@@ -327,9 +316,9 @@ def is_there(place: Place) -> bool:
 
 def files_among(addresses: Iterable[str]) -> set[str]:
     """Those of some addresses at which there is a file, asked several at a time."""
-    asked = list(dict.fromkeys(addresses))
+    places = list(dict.fromkeys(addresses))
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look") as pool:
-        return {address for address, there in zip(asked, pool.map(is_file, asked), strict=True) if there}
+        return {place for place, there in zip(places, pool.map(is_file, places), strict=True) if there}
 
 
 # -- folders --------------------------------------------------------------------------------------------------------
@@ -344,16 +333,15 @@ class StoredFolder:
             raise InputError(f"{shown(self.address)} is on the web, which has no folders: copy it here first")
         if "?" in self.address:
             raise InputError(f"{shown(self.address)} is followed by ?, which no folder's address can hold: take it out")
-        self._store = filesystem(self.address)
-        self._prefix = str(self._store._strip_protocol(self.address)).rstrip("/") + "/"
+        self._prefix = joined(filesystem(self.address)._strip_protocol(self.address), "")
 
     def __str__(self) -> str:
         return shown(self.address)
 
     def files(self) -> dict[str, Version]:
         """The files below, by their names from the folder on, each with its version."""
-        with store_errors(self.address):
-            entries = self._store.find(self.address, detail=True)
+        with asked(self.address) as store:
+            entries = store.find(self.address, detail=True)
         named = {path[len(self._prefix) :]: about for path, about in entries.items() if path.startswith(self._prefix)}
         return {
             name: version_in(about)
@@ -364,34 +352,35 @@ class StoredFolder:
     def read(self, name: str, most_bytes: int | None = None) -> bytes | None:
         """The content of a small file; None where there is none. One of strangers may be larger than any memory."""
         path = joined(self.address, name)
-        with store_errors(path):
+        with asked(path) as store:
             try:
                 if most_bytes is not None:
-                    check_size(path, self._store.info(path)["size"] or 0, most_bytes, "restore it, or delete it")
-                return bytes(self._store.cat_file(path))
+                    check_size(path, store.info(path)["size"] or 0, most_bytes, "restore it, or delete it")
+                return bytes(store.cat_file(path))
             except FileNotFoundError:
                 return None
 
     def put(self, name: str, content: bytes) -> None:
         """Put a file in place of whatever was there."""
-        with store_errors(joined(self.address, name), "written"):
-            self._store.pipe_file(joined(self.address, name), content)
+        path = joined(self.address, name)
+        with asked(path, "written") as store:
+            store.pipe_file(path, content)
 
     def put_file(self, name: str, path: Path) -> None:
         """The same for a file on this machine, of any size."""
-        local = os.fspath(path)
-        if os.path.getsize(local) <= IN_ONE_REQUEST_BYTES:
-            with open(local, "rb") as file:
-                return self.put(name, file.read())
-        with store_errors(joined(self.address, name), "written"):
-            self._store.put_file(local, joined(self.address, name))
-        return None
+        if path.stat().st_size <= IN_ONE_REQUEST_BYTES:
+            self.put(name, path.read_bytes())
+            return
+        target = joined(self.address, name)
+        with asked(target, "written") as store:
+            store.put_file(os.fspath(path), target)
 
     def create(self, name: str, content: bytes) -> bool:
         """Put a file where none is; False where there is one. Stores that cannot tell overwrite it."""
-        with store_errors(joined(self.address, name), "written"):
+        path = joined(self.address, name)
+        with asked(path, "written") as store:
             try:
-                self._store.pipe_file(joined(self.address, name), content, mode="create")
+                store.pipe_file(path, content, mode="create")
             except FileExistsError:
                 return False
         return True
@@ -403,8 +392,8 @@ class StoredFolder:
 
     def _remove(self, name: str) -> None:
         path = joined(self.address, name)
-        with store_errors(path, "written"), contextlib.suppress(FileNotFoundError):
-            self._store.rm_file(path)
+        with asked(path, "written") as store, contextlib.suppress(FileNotFoundError):
+            store.rm_file(path)
 
     def fetch(self, names: Iterable[str], into: Path) -> None:
         """Copy files here, several at a time."""
