@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.harness import Case
 from howsure.evidence import Outcome, TokenLogprobs
 from howsure.runs import Sample
-from howsure.runs.records import encoded
+from howsure.runs.reading import encoded
 from howsure.studies.mcq.record import McqRecord
 
 SAMPLES = 2_000

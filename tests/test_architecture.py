@@ -32,7 +32,7 @@ FLOORS = {
 }
 UPWARDS = {
     ("types.py", "howsure.report.notebook"): "notebooks ask the object itself how it looks",
-    ("runs/writer.py", "howsure.report"): "every run that ends has its page",
+    ("runs/folder.py", "howsure.report"): "every run that ends has its page",
 }
 """The only two, each within a function, so that the room above is there only when it is asked."""
 

@@ -20,9 +20,8 @@ import pyarrow as pa
 import pytest
 
 from howsure.evidence.types import TokenRecord
-from howsure.runs.export import COMMON_COLUMNS
-from howsure.runs.export.columns import joined, kind_of
-from howsure.runs.export.parquet import common_fields
+from howsure.runs.columns import joined, kind_of
+from howsure.runs.export import COMMON_COLUMNS, common_fields
 from howsure.studies import registry
 from test_docs_tables import DOCS, check
 

@@ -39,7 +39,7 @@ def run_folder(data: bytes) -> None:
 def run_resumed(data: bytes) -> None:
     """The same command again on a folder that is not what it left: nothing is lost without a sentence."""
     from howsure.runs import RunWriter
-    from howsure.runs.folder import read_manifest
+    from howsure.runs.reading import read_manifest
 
     path = _unpacked(data)
     manifest = read_manifest(path)
@@ -98,8 +98,9 @@ def run_viewed(data: bytes) -> None:
 
 def viewer_request(data: bytes) -> None:
     """Any path and query, asked of the viewer over a good run."""
-    from fuzz.seeds import example_run
     from howsure.report.viewer.app import make_app
+
+    from fuzz.seeds import example_run
 
     path = _unpacked(example_run("mcq"))
     status = asyncio.run(_status(make_app(path.parent), data.replace(b"\n", b"")[:4000]))

@@ -11,7 +11,7 @@ import pytest
 
 from faults.cases import Workshop
 from faults.harness import Commands, assert_same_run, assert_whole, chance, manifest, several
-from howsure.runs import Identity, Run, RunWriter, writer
+from howsure.runs import Identity, Run, RunWriter, folder
 
 FAR_AHEAD_S = 4e9
 """Seconds since 1970 that lie in the year 2096."""
@@ -39,7 +39,7 @@ def test_a_clock_that_goes_backwards_changes_no_figure(commands: Commands, works
 
 def test_no_run_ends_before_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(["2030-06-01T12:00:00+00:00", "2030-06-01T11:59:59+00:00"])
-    monkeypatch.setattr(writer, "_now", lambda: next(times))
+    monkeypatch.setattr(folder, "_now", lambda: next(times))
     with pytest.raises(KeyboardInterrupt), RunWriter(tmp_path, Identity("mcq", {}, {}, {}, 0), items=1):
         raise KeyboardInterrupt
     assert Run(tmp_path).status == "interrupted"

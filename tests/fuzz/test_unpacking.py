@@ -10,7 +10,7 @@ import pytest
 
 from howsure.errors import InputError
 from howsure.models.ngram.arpa import read_arpa
-from howsure.storage.unpacking import HARMLESS_BYTES, MOST_FOLD, unpacked, unpacking
+from howsure.storage.opening import HARMLESS_BYTES, MOST_FOLD, unpacked, unpacking
 from howsure.studies.entropy import read_texts
 from howsure.studies.texts import Texts
 

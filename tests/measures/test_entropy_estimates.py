@@ -17,7 +17,7 @@ from howsure.measures import (
     miller_madow_entropy_nats,
     plugin_entropy_nats,
 )
-from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT
+from howsure.measures.entropy import OCCURRENCES_FOR_SUPPORT
 
 few = settings(max_examples=100, deadline=None)
 some_counts = st.lists(st.integers(0, 60), min_size=1, max_size=12).filter(any)
@@ -202,11 +202,11 @@ def test_support_ends_where_each_block_occurs_too_seldom():
 
 
 def test_sorted_and_tabled_numbers_are_the_same(monkeypatch):
-    from howsure.measures import entropy_estimates
+    from howsure.measures import entropy
 
     symbols = np.random.default_rng(1).integers(0, 6, size=500)
     tabled = block_entropies(symbols, 5)
-    monkeypatch.setattr(entropy_estimates, "TABLE_LIMIT", 0)
+    monkeypatch.setattr(entropy, "TABLE_LIMIT", 0)
     assert block_entropies(symbols, 5) == tabled
 
 

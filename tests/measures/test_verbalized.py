@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError
 from howsure.measures import entropy_nats, nats_to_bits
-from howsure.measures.verbalized import STEP_WEIGHTS, verbalized_entropy_nats
+from howsure.measures.entropy import STEP_WEIGHTS, verbalized_entropy_nats
 
 entropies = st.lists(st.floats(0, 10), min_size=3, max_size=3)
 

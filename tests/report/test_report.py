@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from howsure.report.surprise import print_reading
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from howsure.evidence import Outcome, TokenLogprobs, TopAlternatives
 from howsure.report.progress import BarProgress, LineProgress, progress_for
-from howsure.report.surprise import print_reading
 from howsure.report.text import figure, printable, quoted
 from howsure.runs import NoProgress, Sample
 from howsure.studies.reading import Reading

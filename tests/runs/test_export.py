@@ -25,11 +25,11 @@ from hypothesis import strategies as st
 from howsure.errors import RunDamaged, StorageError
 from howsure.evidence import Outcome
 from howsure.evidence.types import TokenRecord
-from howsure.runs import Identity, Run, RunWriter, Sample
-from howsure.runs.export import COMMON_COLUMNS, Holds, parquet, write_parquet
-from howsure.runs.export.columns import joined
+from howsure.runs import Identity, Run, RunWriter, Sample, export
+from howsure.runs.columns import joined
+from howsure.runs.export import COMMON_COLUMNS, Holds, write_parquet
 from howsure.runs.files import to_json
-from howsure.runs.records import encoded
+from howsure.runs.reading import encoded
 from howsure.types import Fields
 
 IDENTITY = Identity("odd", {"b": 1, "a": None}, {"name": "m", "sha": "1"}, {"fingerprint": "sha256:0"}, 7)
@@ -323,8 +323,8 @@ def test_a_run_without_samples_and_one_without_a_result(tmp_path: Path) -> None:
 
 
 def test_rows_are_in_the_order_of_the_data_in_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "PIECE_BYTES", 100)
-    monkeypatch.setattr(parquet, "GROUP_BYTES", 1)
+    monkeypatch.setattr(export, "PIECE_BYTES", 100)
+    monkeypatch.setattr(export, "GROUP_BYTES", 1)
     lines = [to_json({"id": f"s{place}", "index": place % 5, "result": {"v": place}}) for place in range(20)]
     table = exported(tmp_path, *lines)
     assert table["index"].to_pylist() == sorted(place % 5 for place in range(20))
@@ -419,8 +419,8 @@ def test_long_options_stand_in_every_row_but_not_in_memory_at_once(
         sys.modules[__name__], "IDENTITY", msgspec.structs.replace(IDENTITY, options={"a": "x" * 2**19})
     )
     pieces: list[int] = []
-    real = parquet._columns
-    monkeypatch.setattr(parquet, "_columns", lambda *given: pieces.append(len(given[-1])) or real(*given))
+    real = export._columns
+    monkeypatch.setattr(export, "_columns", lambda *given: pieces.append(len(given[-1])) or real(*given))
     table = exported(tmp_path, *({"v": i} for i in range(9)))
     assert (table.num_rows, max(pieces)) == (9, 2)
 
@@ -443,7 +443,7 @@ def test_a_run_that_is_changed_between_the_passes(tmp_path: Path, monkeypatch: p
     """It grows, and then its file is replaced by another: what the first pass saw is what is written."""
     run = run_with(tmp_path / "run", {"v": 1}, {"v": 2})
     samples = tmp_path / "run" / "samples.jsonl"
-    usual = parquet.schema_of
+    usual = export.schema_of
 
     def meanwhile(*given: Any) -> Any:
         with samples.open("ab") as file:
@@ -453,7 +453,7 @@ def test_a_run_that_is_changed_between_the_passes(tmp_path: Path, monkeypatch: p
         other.replace(samples)
         return usual(*given)
 
-    monkeypatch.setattr(parquet, "schema_of", meanwhile)
+    monkeypatch.setattr(export, "schema_of", meanwhile)
     write_parquet([run], tmp_path / "x.parquet", {"odd": Holds(Plain)})
     assert pq.read_table(tmp_path / "x.parquet")["result.v"].to_pylist() == [1, 2]
 

@@ -16,7 +16,7 @@ from howsure.errors import InputError, MissingExtra, RunDamaged, RunLocked, RunM
 from howsure.evidence import Outcome
 from howsure.runs import Identity, Run, RunWriter, Sample, find_runs
 from howsure.runs.files import to_json
-from howsure.runs.folder import is_locked
+from howsure.runs.places import is_locked
 
 pytestmark = pytest.mark.usefixtures("lenient_pages")  # their summaries hold next to nothing
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError
-from howsure.runs.records import Sample, encoded
+from howsure.runs.reading import Sample, encoded
 from howsure.types import Fields
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from([math.nan, math.inf]) | st.text()

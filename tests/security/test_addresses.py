@@ -298,7 +298,7 @@ def test_a_part_is_not_taken_for_the_file(site: Site) -> None:
 
 @pytest.mark.parametrize("head", [True, False], ids=["its head", "its body"])
 def test_a_file_that_drips_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch, head: bool) -> None:
-    for limit in ("web.CONNECT_SECONDS", "web.SILENT_SECONDS", "reading.PATIENCE_SECONDS"):
+    for limit in ("web.CONNECT_SECONDS", "web.SILENT_SECONDS", "stores.PATIENCE_SECONDS"):
         with contextlib.suppress(ImportError):  # where there was no such limit, the file comes to its end
             monkeypatch.setattr(f"howsure.storage.{limit}", 0.5, raising=False)
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
+from howsure.report.surprise import print_reading
 from rich.console import Console
 
 from howsure.evidence import TokenLogprobs
@@ -21,7 +22,6 @@ from howsure.models.ngram.arpa import write_arpa
 from howsure.models.ngram.estimate import Smoothing
 from howsure.models.ngram.training import Piece, train
 from howsure.models.registry import load
-from howsure.report.surprise import print_reading
 from howsure.studies.reading import Reading, read_answer, read_text
 from models.misbehaving_server import MisbehavingServer, chat, raw
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,18 @@ import pytest
 from howsure.errors import InputError, MissingExtra, StorageError
 from howsure.storage import (
     Copy,
+    Folder,
     StoredFolder,
     address_of,
     as_copy,
+    copies,
     listing,
     local,
     local_folder,
+    names_below,
     read_bytes,
-    scratch,
     shown_path,
+    walk,
 )
 from howsure.storage.stores import filesystem
 from storage.s3_server import S3Server
@@ -52,6 +55,48 @@ def test_files_are_listed_in_order(store: str) -> None:
     assert listing(f"{store}/d/x.txt") == [f"{store}/d/x.txt"]
     with pytest.raises(InputError, match="holds no file"):
         listing(f"{store}/nothing/*.json")
+
+
+def test_a_listed_file_keeps_the_host_of_its_folder() -> None:
+    import fsspec
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Hosted(MemoryFileSystem):  # type: ignore[misc]
+        """As of sftp:// and hdfs://, paths are told without their host."""
+
+        protocol = "hosted"
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return ("/" + path.partition("://")[2].partition("/")[2] if "://" in path else path).rstrip("/")
+
+    fsspec.register_implementation("hosted", Hosted, clobber=True)
+    for name in ("a.json", "b/c.json"):
+        put(f"hosted://example/d/{name}", b"x")
+    files = ["hosted://example/d/a.json", "hosted://example/d/b/c.json"]
+    assert listing("hosted://example/d") == listing("hosted://example/d/") == files
+    assert listing("hosted://example/d/*.json") == listing(files[0]) == files[:1]
+
+
+def test_a_store_is_walked_as_a_folder_is(store: str, tmp_path: Path) -> None:
+    names = ["a.json", "b/c.json", "b/d/e.json", "b.json", ".hidden/f.json", "left-out/g.json"]
+    for name in names:
+        put(f"{store}/{name}", b"x")
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+
+    def told(tree: Iterable[Folder], root: str) -> list[tuple[str, list[str], list[str]]]:
+        folders = []
+        for here, inside, files in tree:
+            inside[:] = sorted(name for name in inside if name != "left-out")
+            folders.append((here.removeprefix(root), list(inside), sorted(files)))
+        return folders
+
+    assert told(walk(store, listing(store)), store) == told(os.walk(tmp_path), str(tmp_path))
+    assert names_below(f"{store}/b") == names_below(tmp_path / "b") == ["c.json"]
+    assert names_below(f"{store}/none") == names_below(tmp_path / "none") == []
+    pattern = f"{store}/b/**/*.json"
+    assert [here for here, _, _ in walk(pattern, listing(pattern))] == [f"{store}/b", f"{store}/b/d"]
 
 
 def test_what_is_not_there_is_said(bucket: str) -> None:
@@ -152,34 +197,34 @@ def test_a_link_is_not_taken_for_copies_that_were_left(tmp_path: Path, monkeypat
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / ".alive").write_text("x")
     (tmp_path / "tmp").mkdir()
-    (tmp_path / "tmp" / f"{scratch.PREFIX}x").symlink_to(tmp_path / "precious")
-    (tmp_path / "tmp" / f"{scratch.PREFIX}file").write_text("x")
-    (tmp_path / "tmp" / f"{scratch.PREFIX}left").mkdir()
-    (tmp_path / "tmp" / f"{scratch.PREFIX}left" / ".alive").write_text("")
+    (tmp_path / "tmp" / f"{copies.PREFIX}x").symlink_to(tmp_path / "precious")
+    (tmp_path / "tmp" / f"{copies.PREFIX}file").write_text("x")
+    (tmp_path / "tmp" / f"{copies.PREFIX}left").mkdir()
+    (tmp_path / "tmp" / f"{copies.PREFIX}left" / ".alive").write_text("")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    scratch._clear_left_behind()
+    copies._clear_left_behind()
     assert (tmp_path / "precious" / ".alive").read_text() == "x"
-    assert sorted(os.listdir(tmp_path / "tmp")) == [f"{scratch.PREFIX}file", f"{scratch.PREFIX}x"]
+    assert sorted(os.listdir(tmp_path / "tmp")) == [f"{copies.PREFIX}file", f"{copies.PREFIX}x"]
 
 
 def test_copies_are_for_this_user_only_and_have_their_name_when_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    root, alive = scratch._new_root()
-    assert os.path.basename(root).startswith(scratch.PREFIX)
+    root, alive = copies._new_root()
+    assert os.path.basename(root).startswith(copies.PREFIX)
     assert os.stat(root).st_mode & 0o777 == 0o700
-    scratch._clear_left_behind()
+    copies._clear_left_behind()
     assert os.listdir(tmp_path) == [os.path.basename(root)]
-    monkeypatch.setattr(scratch, "_state", {"alive": alive})
-    scratch._clear(root, os.getpid())
-    assert (os.listdir(tmp_path), scratch._state, alive.is_locked) == ([], {}, False)
+    monkeypatch.setattr(copies, "_state", {"alive": alive})
+    copies._clear(root, os.getpid())
+    assert (os.listdir(tmp_path), copies._state, alive.is_locked) == ([], {}, False)
 
 
 def test_no_place_for_copies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     with pytest.raises(StorageError, match="no place for copies .* set TMPDIR"):
-        scratch._new_root()
+        copies._new_root()
 
 
 @pytest.mark.parametrize("call", ["makedirs", "replace"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from howsure.errors import InputError
-from howsure.storage.regular import open_regular, read_regular
+from howsure.storage import open_regular, read_regular
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from howsure.errors import HowsureError, InputError, RunDamaged, RunLocked, RunMismatch, StorageError, StoreWithoutLocks
 from howsure.runs import Identity, Run, RunWriter, Sample, find_runs
-from howsure.runs.stored import piece_name
+from howsure.runs.places import piece_name
 from howsure.storage import Lease, StoredFolder, holder
 from howsure.storage import lease as leases
 from howsure.storage.stores import filesystem
@@ -75,6 +75,8 @@ def test_a_run_in_a_store_is_that_of_a_disk(store: str, undisturbed: dict[str, b
     assert (run.status, str(run.path), len(run.records())) == ("finished", address, 6)
     assert run.path.name == "first"
     assert repr(run) == f"Run({address!r}, mcq, finished)"
+    for hidden in (".old/run", "runs/first/copy"):  # as on a disk, none of these is looked into
+        filesystem(store).pipe_file(f"{store}/{hidden}/run.json", b"{}")
     assert [str(path) for path in find_runs(store)] == [address]
 
 
@@ -153,7 +155,7 @@ def test_a_piece_that_is_missing_is_told(store: str) -> None:
 
 def test_a_manifest_of_any_size_is_not_read_into_memory(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work(f"{store}/run")
-    monkeypatch.setattr("howsure.runs.stored.MOST_MANIFEST_BYTES", 100)
+    monkeypatch.setattr("howsure.runs.places.MOST_MANIFEST_BYTES", 100)
     for path in (f"{store}/run", *find_runs(f"{store}/run")):  # which is in the list, as one that cannot be read
         with pytest.raises(InputError, match=f"{store}/run/run.json is larger than 100 bytes"):
             Run(path)
@@ -209,7 +211,7 @@ def left_and_taken_up(address: str, stop: Callable[[], None], undisturbed: dict[
 
 
 def test_a_store_may_refuse_any_change(undisturbed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("howsure.runs.writer.write_report", lambda *_: None)
+    monkeypatch.setattr("howsure.runs.folder.write_report", lambda *_: None)
     store = filesystem("memory://any-change/")
     for changes in range(100):
         unwilling = Unwilling(changes)

@@ -24,7 +24,7 @@ from howsure.options import declared, table_of
 from howsure.report.views import columns_of, view_of
 from howsure.runs import Run, Sample
 from howsure.runs.folder import read_summary
-from howsure.runs.records import encoded
+from howsure.runs.reading import encoded
 from howsure.studies import registry
 from howsure.studies.study import Study
 from howsure.studies.summary import Summary

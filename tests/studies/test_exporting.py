@@ -18,9 +18,8 @@ import pytest
 import howsure
 from howsure.errors import InputError
 from howsure.models.contract import Failure, Message, ScoreItem
-from howsure.runs.export import COMMON_COLUMNS
-from howsure.runs.export.columns import fields, joined
-from howsure.runs.export.parquet import sample_kind
+from howsure.runs.columns import fields, joined
+from howsure.runs.export import COMMON_COLUMNS, sample_kind
 from howsure.studies.exporting import declared_by, targets
 from runs_to_look_at import make_runs
 from scripted import Writer

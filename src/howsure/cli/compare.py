@@ -36,7 +36,7 @@ def compare(options: CompareOptions, view: FlipsView) -> int:
     from howsure.report.terminal import output, print_comparison
     from howsure.runs import Run
     from howsure.runs.files import write_new
-    from howsure.storage.writing import check_writable
+    from howsure.storage import check_writable
     from howsure.studies.comparing import compare as compare_runs
     from howsure.studies.comparing import study_of
     from howsure.studies.registry import study_named

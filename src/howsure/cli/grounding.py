@@ -111,7 +111,7 @@ def overlay(options: OverlayOptions, view: View) -> int:
     Example: howsure grounding overlay runs/first --worst 5 --surely-wrong 5
     """
     from howsure.runs import Run
-    from howsure.storage.writing import put_back
+    from howsure.storage import put_back
     from howsure.studies.grounding.overlay import chosen_samples, write_overlays
 
     opened = Run(options.run)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import EvidenceError
-from howsure.measures.logprobs import POSITIVE_TOLERANCE_NATS, ZERO_PROBABILITY_LOGPROB, check_logprobs
+from howsure.measures.checks import POSITIVE_TOLERANCE_NATS, ZERO_PROBABILITY_LOGPROB, check_logprobs
 from howsure.types import html_of
 
 Array = NDArray[np.float64]

@@ -11,6 +11,7 @@ from howsure.measures.calibration import (
     reliability_bins,
     smooth_ece,
 )
+from howsure.measures.checks import check_logprobs
 from howsure.measures.choices import ChoiceScores, NormalisedChoices, choice_scores, normalised_choices
 from howsure.measures.clicks import agreement, click_distances, in_box, in_polygon, spread
 from howsure.measures.coherent import CoherentNull, CoherentTrust, coherent_null, coherent_trust
@@ -23,22 +24,22 @@ from howsure.measures.detectors import (
     highest,
     level_change,
 )
-from howsure.measures.distances import cosine_distance, inference_gap, inquiry_drift
 from howsure.measures.entropy import (
+    NATS_PER_BIT,
+    BlockEntropy,
+    bits_to_nats,
+    block_entropies,
     cross_entropy_nats,
     entropy_from_logprobs_nats,
     entropy_nats,
-    kl_nats,
-    perplexity,
-)
-from howsure.measures.entropy_estimates import (
-    BlockEntropy,
-    block_entropies,
     grassberger_entropy_nats,
+    kl_nats,
     miller_madow_entropy_nats,
+    nats_to_bits,
+    perplexity,
     plugin_entropy_nats,
+    verbalized_entropy_nats,
 )
-from howsure.measures.fieller import FiellerSet, fieller_set
 from howsure.measures.hmm import GaussianHMM, fit_hmm
 from howsure.measures.intervals import (
     LEAST_UNITS,
@@ -51,13 +52,17 @@ from howsure.measures.intervals import (
     too_few,
 )
 from howsure.measures.learned_weights import StateWeights, fit_state_weights, state_features, turn_weights
-from howsure.measures.logprobs import check_logprobs
 from howsure.measures.markov import MarkovModel, MarkovSource, estimate_markov
 from howsure.measures.paired import McNemar, PairedDifference, mcnemar_exact, paired_means, paired_rates, paired_shares
 from howsure.measures.propagation import (
     PROPAGATIONS,
     Final,
+    TurnColumns,
+    TurnStatistics,
+    cosine_distance,
     final_value,
+    inference_gap,
+    inquiry_drift,
     running_geometric,
     running_maximum,
     running_mean,
@@ -65,32 +70,38 @@ from howsure.measures.propagation import (
     running_rms,
     running_tail,
     running_weighted,
+    turn_statistics,
+    turn_statistics_ragged,
 )
 from howsure.measures.ranking import (
     Area,
     Ranking,
-    ScoredItems,
-    auarc_interval,
-    auroc_difference_interval,
-    auroc_interval,
-    rank_failures,
-)
-from howsure.measures.selective import (
     RiskCoverage,
+    ScoredItems,
     auarc,
+    auarc_interval,
     auprc,
     aurc,
     auroc,
+    auroc_difference_interval,
+    auroc_interval,
     chance_auprc,
     e_aurc,
     prr,
+    rank_failures,
     risk_coverage,
 )
 from howsure.measures.topk import TopKEntropies, TopKEntropy, topk_entropies, topk_entropy
-from howsure.measures.trust import LEAST_GAIN_BITS, TrustEstimate, trust, trust_bounds, trust_of_each, trust_over_steps
-from howsure.measures.turns import TurnColumns, TurnStatistics, turn_statistics, turn_statistics_ragged
-from howsure.measures.units import NATS_PER_BIT, bits_to_nats, nats_to_bits
-from howsure.measures.verbalized import verbalized_entropy_nats
+from howsure.measures.trust import (
+    LEAST_GAIN_BITS,
+    FiellerSet,
+    TrustEstimate,
+    fieller_set,
+    trust,
+    trust_bounds,
+    trust_of_each,
+    trust_over_steps,
+)
 
 __all__ = [
     "LEAST_GAIN_BITS",

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import InputError, MissingExtra
 from howsure.isolated import load_matplotlib
-from howsure.measures._checks import binary_vector, check_level, cluster_codes, same_length, unit_vector
+from howsure.measures.checks import Array, binary_vector, check_level, cluster_codes, same_length, unit_vector
 from howsure.measures.intervals import LEAST_UNITS, Interval, correlation_of, mean_interval, mover, share_interval
 
-Array = NDArray[np.float64]
 Scheme = Literal["width", "mass"]
 
 MOST_FLOOR_DRAWS = 5_000_000

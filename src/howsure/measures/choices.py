@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from howsure.measures._checks import refuse, same_length, vector
-from howsure.measures.logprobs import POSITIVE_TOLERANCE_NATS
-
-Array = NDArray[np.float64]
+from howsure.measures.checks import POSITIVE_TOLERANCE_NATS, Array, refuse, same_length, vector
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import EvidenceError, InputError
+from howsure.measures.checks import Array
 
-Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 

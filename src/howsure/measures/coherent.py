@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import EvidenceError
+from howsure.measures.checks import Array
 from howsure.measures.entropy import SUM_TOLERANCE, entropy_nats
 from howsure.measures.trust import DENOMINATOR_FLOOR
-
-Array = NDArray[np.float64]
 
 MOST_ORDERS = 5040
 """Orders of the pairs that are tried one by one: those of seven."""

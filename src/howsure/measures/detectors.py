@@ -10,13 +10,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from howsure.errors import InputError
-from howsure.measures._checks import vector
+from howsure.measures.checks import Array, vector
 from howsure.measures.propagation import Turns, check_uncertainty, hold
-
-Array = NDArray[np.float64]
 
 CUSUM_SLACK = 0.5
 WINDOW_TURNS = 3

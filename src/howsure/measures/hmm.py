@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import EvidenceError, InputError
+from howsure.measures.checks import Array
 from howsure.measures.entropy import check_probabilities
-
-Array = NDArray[np.float64]
 
 STATES = 3
 FLOOR = 1e-3

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import InputError
-from howsure.measures._checks import (
+from howsure.measures.checks import (
+    Array,
+    Codes,
     binary_vector,
     check_level,
     cluster_codes,
@@ -27,9 +29,6 @@ from howsure.measures._checks import (
     refuse,
     same_length,
 )
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 LEAST_UNITS = 5
 """Fewer independent units than this have no interval: from them its coverage cannot be promised for any method."""

@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from howsure.errors import EvidenceError, InputError
-from howsure.measures._checks import binary_vector, refuse, vector
+from howsure.measures.checks import Array, binary_vector, refuse, vector
 from howsure.measures.propagation import Turns, check_uncertainty
-
-Array = NDArray[np.float64]
 
 STEEP = 10.0
 """A slope of this size costs as much as weights that are 1 off. Without a cost, few runs could be told apart by weights

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import EvidenceError, InputError
-from howsure.measures.entropy import check_probabilities, cross_entropy_nats, entropy_nats
-from howsure.measures.entropy_estimates import check_symbols
+from howsure.measures.checks import Array, Codes
+from howsure.measures.entropy import check_probabilities, check_symbols, cross_entropy_nats, entropy_nats
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 Seed = int | np.random.SeedSequence
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from howsure.measures._checks import binary_vector, check_level, finite_vector, refuse, same_length, unit_vector
+from howsure.measures.checks import binary_vector, check_level, finite_vector, refuse, same_length, unit_vector
 from howsure.measures.intervals import (
     Interval,
     Spread,
@@ -19,8 +18,6 @@ from howsure.measures.intervals import (
     t_critical,
     z_critical,
 )
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import EvidenceError
-from howsure.measures._checks import binary_vector, check_level, cluster_codes, finite_vector
+from howsure.measures.checks import binary_vector, check_level, cluster_codes, finite_vector
 from howsure.measures.intervals import (
     LEAST_UNITS,
     Interval,

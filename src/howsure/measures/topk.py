@@ -8,11 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import EvidenceError, InputError
-from howsure.measures._checks import check_starts
-from howsure.measures._ragged import segment_reduce
-from howsure.measures.logprobs import check_logprobs
-
-Array = NDArray[np.float64]
+from howsure.measures.checks import Array, check_logprobs, check_starts, segment_reduce
 
 MASS_TOLERANCE = 1e-3
 """How far the known mass may be off by rounding before the numbers are no log-probabilities."""

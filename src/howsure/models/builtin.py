@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from howsure.errors import InputError, MissingExtra, WeightsError
 from howsure.models.wheels import Announce, Wheel, cache_folder, check_sha256, locked, sha256_of, silent, unpacked
-from howsure.storage.regular import open_regular
+from howsure.storage import open_regular
 
 if TYPE_CHECKING:
     from howsure.models.hf.files import ModelFiles

@@ -17,7 +17,7 @@ import msgspec
 
 from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
 from howsure.evidence import TokenLogprobs
-from howsure.measures.logprobs import check_logprobs
+from howsure.measures.checks import check_logprobs
 from howsure.models.contract import Batch, Failure, ScoreItem, ScorePlan
 from howsure.models.retries import Fault
 from howsure.models.running import run_to_end, together

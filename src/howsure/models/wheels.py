@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 from howsure.errors import WeightsError
 from howsure.isolated import python
-from howsure.storage.regular import open_regular
+from howsure.storage import open_regular
 
 CACHE_VARIABLE = "HOWSURE_CACHE"
 

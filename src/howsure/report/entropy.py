@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from howsure.measures import nats_to_bits
-from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT
+from howsure.measures.entropy import OCCURRENCES_FOR_SUPPORT
 from howsure.report.charts import Axis, Chart
 from howsure.report.document import Block, Cell, Document, Facts, Head, Marked, Notes, Plot, Prose, Section, Table
 from howsure.studies.entropy import (

@@ -17,8 +17,7 @@ from howsure.report.rows import LARGEST, Place, Table, again_key, key_of
 from howsure.report.views import View, columns_of, view_of
 from howsure.runs import Run, Sample
 from howsure.runs.folder import read_summary
-from howsure.runs.reading import MOST_LINE_BYTES, SAMPLES, TOO_LARGE, is_too_heavy, open_file, read_file
-from howsure.runs.records import LeanSample
+from howsure.runs.reading import MOST_LINE_BYTES, SAMPLES, TOO_LARGE, LeanSample, is_too_heavy, open_file, read_file
 from howsure.studies import registry
 from howsure.studies.summary import Summary
 

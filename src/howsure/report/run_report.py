@@ -20,9 +20,9 @@ from howsure.report.run_data import Embedded, StoredRun
 from howsure.report.views import guarded, sections_of
 from howsure.runs import find_runs
 from howsure.runs.files import write_atomic
-from howsure.runs.folder import LOCK, MANIFEST, SAMPLES, SUMMARY, opened
-from howsure.storage import as_copy, shown_path
-from howsure.storage.writing import below, is_there, put_back
+from howsure.runs.folder import opened
+from howsure.runs.reading import LOCK, MANIFEST, SAMPLES, SUMMARY
+from howsure.storage import as_copy, below, is_there, put_back, shown_path
 
 NAME = "report.html"
 MOST_BYTES = 6_000_000

@@ -1,10 +1,9 @@
 """Run folders: what a study measured, on disk, safe against crashes and readable later."""
 
-from howsure.runs.engine import Engine, EngineOptions, Job, LocalEngine, opened_engine
-from howsure.runs.folder import Run, find_runs
-from howsure.runs.progress import NoProgress, Progress, Tally
-from howsure.runs.records import Identity, Manifest, Sample
-from howsure.runs.writer import RunWriter
+from howsure.runs.engine import Engine, EngineOptions, Job, LocalEngine, NoProgress, Progress, Tally, opened_engine
+from howsure.runs.folder import Run, RunWriter
+from howsure.runs.places import find_runs
+from howsure.runs.reading import Identity, Manifest, Sample
 
 __all__ = [
     "Engine",

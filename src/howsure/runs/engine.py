@@ -1,4 +1,4 @@
-"""Who does the work: this process, or workers elsewhere.
+"""Who does the work, this process or workers elsewhere, and where it tells how far it is.
 
 A study describes its work as a `Job` and cuts it into pieces. An engine has the pieces done and gives back what came of
 them in their order, so that whoever writes the run need not know where they were done, and writes the same bytes.
@@ -7,7 +7,7 @@ them in their order, so that whoever writes the run need not know where they wer
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from howsure.errors import InputError, WorkersLost
 from howsure.options import Opt, Options
+from howsure.runs.reading import Sample
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
@@ -175,3 +176,43 @@ def opened_engine(options: EngineOptions, announce: Callable[[str], None] | None
         yield opened
     finally:
         opened.close()
+
+
+# -- how far it is --------------------------------------------------------------------------------------------------
+
+
+class Tally(Protocol):
+    """What long work counts by, and its figure so far: for most studies samples, and the share that is right."""
+
+    unit: str
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+    def add(self, samples: Sequence[Sample]) -> None: ...
+
+
+class Progress(Protocol):
+    """Where long work tells how far it is; without a tally, samples are counted."""
+
+    def start(self, what: str, total: int, kept: Sequence[Sample], tally: Tally | None = None) -> None: ...
+
+    def advance(self, samples: Sequence[Sample]) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class NoProgress:
+    """For those who did not ask."""
+
+    def start(self, what: str, total: int, kept: Sequence[Sample], tally: Tally | None = None) -> None:
+        """Nothing to show."""
+
+    def advance(self, samples: Sequence[Sample]) -> None:
+        """Nothing to show."""
+
+    def stop(self) -> None:
+        """Nothing to show."""

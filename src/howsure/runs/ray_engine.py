@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import Any, TypeVar
 
 from howsure.errors import InputError, MissingExtra, WorkersLost
@@ -102,7 +103,7 @@ class RayEngine:
             self.load(job)
             assert self._pool is not None
             try:
-                yield from self._pool.run(_put_back(first, waiting))
+                yield from self._pool.run(chain([first], waiting))
             finally:
                 self._let_go()
 
@@ -147,11 +148,6 @@ class RayEngine:
         if fits == 0 and (self.workers is None or self.address is None):  # a cluster may grow on demand
             raise WorkersLost(room.no_room(ray.cluster_resources()))
         return self.workers or fits
-
-
-def _put_back(first: Piece, others: Iterator[Piece]) -> Iterator[Piece]:
-    yield first
-    yield from others
 
 
 def _amount(option: str, given: float | None) -> float | None:

@@ -34,16 +34,12 @@ from howsure.errors import CANNOT, EvidenceError, HowsureError, InputError, RunD
 from howsure.models.contract import Failure, Model
 from howsure.models.images import Picture
 from howsure.options import HERE, Opt, declared
-from howsure.runs.engine import Engine, EngineOptions, Job, LocalEngine, opened_engine
+from howsure.runs.engine import Engine, EngineOptions, Job, LocalEngine, NoProgress, Progress, Tally, opened_engine
 from howsure.runs.files import storage_errors, to_json, write_atomic
-from howsure.runs.folder import Run
+from howsure.runs.folder import Run, RunWriter, write_report
 from howsure.runs.pictures import PictureKeeper
-from howsure.runs.progress import NoProgress, Progress, Tally
-from howsure.runs.reading import MANIFEST, SAMPLES
-from howsure.runs.records import Identity, Sample
-from howsure.runs.writer import RunWriter, write_report
-from howsure.storage import checked, shown_path
-from howsure.storage.writing import below, is_there, writable_folder
+from howsure.runs.reading import MANIFEST, SAMPLES, Identity, Sample
+from howsure.storage import below, checked, is_there, shown_path, writable_folder
 from howsure.types import html_of
 
 if TYPE_CHECKING:
@@ -298,7 +294,8 @@ class Ready:
             progress = options.progress or NoProgress()
             with PictureKeeper(writer.path) as pictures:
                 engine = LocalEngine() if plan.local else self.engine
-                _work(engine, study_job(study, model, plan), session, writer, progress, plan, label, pictures)
+                job = StudyJob(study, model, plan.options.for_workers() if plan.how is None else plan.how)
+                _work(engine, job, session, writer, progress, plan, label, pictures)
             samples = sorted(writer.samples, key=lambda sample: sample.index)
             with _as_damage(writer):
                 summary = study.judge(samples, options, items)
@@ -406,10 +403,6 @@ class StudyJob(Job[Any, Any]):
     @property
     def threads(self) -> int | None:
         return self.study.threads(self.model, self.how)
-
-
-def study_job(study: Study[Any], model: Model | None, plan: Plan) -> StudyJob:
-    return StudyJob(study, model, plan.options.for_workers() if plan.how is None else plan.how)
 
 
 def _job(_: Any, study: Study[Any], model: Model | None, how: Any) -> StudyJob:

@@ -1,11 +1,7 @@
 """Places beyond this machine's disk: addresses of files and folders in stores that fsspec knows (S3, GCS, the web)."""
 
-from howsure.storage.addresses import checked, find_below, is_address, joined, shown, without_secrets
-from howsure.storage.folder import StoredFolder
-from howsure.storage.lease import Lease, holder
-from howsure.storage.reading import files_among, is_file, is_folder, listing, read_bytes
-from howsure.storage.regular import OPENED_BY_THE_SHELL, open_regular, read_regular
-from howsure.storage.scratch import (
+from howsure.storage.addresses import below, checked, find_below, is_address, joined, shown, without_secrets
+from howsure.storage.copies import (
     Copy,
     absolute,
     address_of,
@@ -15,18 +11,38 @@ from howsure.storage.scratch import (
     local,
     local_folder,
     new_folder_for,
+    put_back,
     shown_path,
+    writable_folder,
+)
+from howsure.storage.lease import Lease, holder
+from howsure.storage.opening import OPENED_BY_THE_SHELL, check_writable, open_regular, read_regular
+from howsure.storage.stores import (
+    Folder,
+    StoredFolder,
+    files_among,
+    is_file,
+    is_folder,
+    is_there,
+    listing,
+    names_below,
+    open_stored,
+    read_bytes,
+    walk,
 )
 
 __all__ = [
     "OPENED_BY_THE_SHELL",
     "Copy",
+    "Folder",
     "Lease",
     "StoredFolder",
     "absolute",
     "address_of",
     "adopt",
     "as_copy",
+    "below",
+    "check_writable",
     "checked",
     "files_among",
     "find_below",
@@ -35,15 +51,21 @@ __all__ = [
     "is_address",
     "is_file",
     "is_folder",
+    "is_there",
     "joined",
     "listing",
     "local",
     "local_folder",
+    "names_below",
     "new_folder_for",
     "open_regular",
+    "open_stored",
+    "put_back",
     "read_bytes",
     "read_regular",
     "shown",
     "shown_path",
+    "walk",
     "without_secrets",
+    "writable_folder",
 ]

@@ -10,9 +10,13 @@ import os
 import posixpath
 import re
 import unicodedata
+from pathlib import Path
 from urllib.parse import unquote
 
 from howsure.errors import InputError
+
+Place = str | os.PathLike[str]
+"""A path on this machine, or an address."""
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _FLATTENED = re.compile(r"(?P<kind>s3a?|gs|gcs|memory|https?|abfss?|az|adl|hdfs|webdavs?|sftp|ftp|file):/(?!/)")
@@ -21,7 +25,7 @@ _FLATTENED = re.compile(r"(?P<kind>s3a?|gs|gcs|memory|https?|abfss?|az|adl|hdfs|
 WEB = frozenset({"http", "https"})
 LOCAL = frozenset({"file", "local"})
 BUCKETS = frozenset({"s3", "s3a", "gs", "gcs"})
-LONGEST_SHOWN = 300
+LONGEST_SHOWN, LONGEST_NAME_BYTES = 300, 240
 GLOB_SIGNS = re.compile(r"[*?\[]")
 SHORTEST_SECRET = 8
 MOST_DECODINGS = 4
@@ -168,3 +172,29 @@ def _has_controls(text: str) -> bool:
 def joined(address: str, name: str) -> str:
     """The address of a name below a folder's address."""
     return f"{address.rstrip('/')}/{name}"
+
+
+def below(place: Place, name: str) -> Path | str:
+    """A name in a folder, which may be an address; the folder itself where there is no name."""
+    if not is_address(place):
+        return Path(place) / name
+    return joined(str(place), name) if name else str(place)
+
+
+def split(address: str) -> tuple[str, str]:
+    """The folder of an address, and the name of the file in it, which is fit to be a file's name here."""
+    plain = shown(address)
+    folder, _, name = plain.rpartition("/")
+    if not is_address(folder + "/") or folder.endswith(":/") or not is_plain_name(name):
+        raise InputError(f"{plain} names no file: an address ends in the file's name")
+    return folder, name
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name from a store can be one here: it leads nowhere else, and is not too long."""
+    return (
+        name not in ("", ".", "..")
+        and "\0" not in name
+        and "/" not in name
+        and len(os.fsencode(name)) <= LONGEST_NAME_BYTES
+    )

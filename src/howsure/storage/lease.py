@@ -24,8 +24,7 @@ from typing import Annotated, Any
 import msgspec
 
 from howsure.errors import HowsureError, InputError, RunLocked, StorageError
-from howsure.storage.folder import StoredFolder
-from howsure.storage.reading import names_below
+from howsure.storage.stores import StoredFolder, names_below
 
 SECONDS_VARIABLE, DEFAULT_SECONDS = "HOWSURE_LEASE_SECONDS", 30.0
 RENEWALS = 3

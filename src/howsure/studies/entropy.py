@@ -34,13 +34,12 @@ from howsure.measures import (
     nats_to_bits,
     plugin_entropy_nats,
 )
-from howsure.measures.entropy import SUM_TOLERANCE, check_probabilities
-from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT, check_counts
+from howsure.measures.entropy import OCCURRENCES_FOR_SUPPORT, SUM_TOLERANCE, check_counts, check_probabilities
 from howsure.models.words import is_space
 from howsure.runs import Progress
 from howsure.runs.run import prepared
 from howsure.storage import open_regular
-from howsure.storage.unpacking import unpacked
+from howsure.storage.opening import unpacked
 from howsure.studies.perplexity.judge import counted, totals
 from howsure.studies.perplexity.record import Sums
 from howsure.studies.perplexity.study import PERPLEXITY, PerplexityOptions, read_through

@@ -11,11 +11,22 @@ from howsure.errors import InputError
 from howsure.options import takes
 from howsure.runs import Run, find_runs
 from howsure.runs.export import Exported, Holds, is_export, write_parquet
-from howsure.runs.folder import MANIFEST, opened
-from howsure.storage import StoredFolder, address_of, checked, is_address, new_folder_for, open_regular, shown_path
-from howsure.storage.reading import open_stored
-from howsure.storage.scratch import split
-from howsure.storage.writing import below, is_there, put_back
+from howsure.runs.folder import opened
+from howsure.runs.reading import MANIFEST
+from howsure.storage import (
+    StoredFolder,
+    address_of,
+    below,
+    checked,
+    is_address,
+    is_there,
+    new_folder_for,
+    open_regular,
+    open_stored,
+    put_back,
+    shown_path,
+)
+from howsure.storage.addresses import split
 from howsure.studies import registry
 from howsure.studies.options import ExportOptions, RunLike
 

@@ -12,7 +12,7 @@ from howsure.models.ngram.estimate import Smoothing
 from howsure.models.ngram.training import Piece, train
 from howsure.options import takes
 from howsure.runs.files import storage_errors
-from howsure.storage.unpacking import HELD_FOLD
+from howsure.storage.opening import HELD_FOLD
 from howsure.studies.options import TrainOptions
 from howsure.studies.texts import Texts, as_paths
 from howsure.types import Fields

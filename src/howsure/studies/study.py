@@ -30,10 +30,9 @@ from howsure.models.images import Picture
 from howsure.models.registry import load
 from howsure.options import declared, names_of, takes
 from howsure.runs.engine import Engine
-from howsure.runs.folder import Run
-from howsure.runs.records import Identity, Sample
+from howsure.runs.folder import Run, RunWriter
+from howsure.runs.reading import Identity, Sample
 from howsure.runs.run import Batch, Opened, Pair, Plan, Ready, Result, RunOptions, identity_of, run
-from howsure.runs.writer import RunWriter
 from howsure.studies.comparing import Comparison, OutcomeComparison, compare_outcomes
 from howsure.studies.summary import Summary
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from howsure.measures import Interval
-from howsure.runs.records import Sample
+from howsure.runs.reading import Sample
 from howsure.studies.sureness import ends
 from howsure.types import Fields
 

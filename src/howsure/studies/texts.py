@@ -22,18 +22,14 @@ import msgspec
 
 from howsure.errors import InputError, StorageError
 from howsure.runs.files import storage_errors
-from howsure.runs.folder import MANIFEST
+from howsure.runs.reading import MANIFEST
 from howsure.storage import (
     OPENED_BY_THE_SHELL,
-    checked,
-    is_address,
-    is_file,
-    local,
     local_folder,
     open_regular,
     shown_path,
 )
-from howsure.storage.unpacking import MOST_FOLD, read_lines, unpacking
+from howsure.storage.opening import MOST_FOLD, read_lines, unpacking
 
 PathLike = str | os.PathLike[str]
 
@@ -131,7 +127,7 @@ class Texts:
     def _sources(self, path: str) -> list[Source]:
         if path == STANDARD_INPUT:
             return [Source("standard input", self._spool(path, sys.stdin.buffer))]
-        place = _here(path)
+        place = local_folder(path, lambda name: _suffix(name) in WANTED or name.rpartition("/")[2] == MANIFEST)
         if place.is_dir():
             return [Source(_name(file), file) for file in _files_of(place)]
         source = Source(_name(place), place)
@@ -174,14 +170,6 @@ def _as_long_as(document: Document, pieces: Iterable[str]) -> Iterator[str]:
 def _name(path: PathLike) -> str:
     """A path as text that can be written; a name on the disk may be no text at all."""
     return shown_path(os.fsencode(path).decode("utf-8", errors="backslashreplace"))
-
-
-def _here(path: str) -> Path:
-    """A path as it is; the copy of what lies at an address, of a folder with the texts in it."""
-    given = checked(path)
-    if not is_address(given) or is_file(str(given)):
-        return local(given)
-    return local_folder(str(given), lambda name: _suffix(name) in WANTED or name.rpartition("/")[2] == MANIFEST)
 
 
 def _suffix(name: str) -> str:

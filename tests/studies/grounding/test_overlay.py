@@ -28,8 +28,7 @@ from howsure.studies.grounding.record import Confidence
 from studies.grounding.clicks_on_paper import about, answered, failed, run_of, screen
 
 BLACK, BLUE, GREEN, VERMILION, WHITE, YELLOW = (
-    ImageColor.getrgb(colour)
-    for colour in (look.BLACK, look.BLUE, look.GREEN, look.VERMILION, look.WHITE, look.YELLOW)
+    ImageColor.getrgb(colour) for colour in (look.BLACK, look.BLUE, look.GREEN, look.VERMILION, look.WHITE, look.YELLOW)
 )
 OSWORLD_G = Path(__file__).parents[4] / "shared" / "data" / "osworld_g"
 

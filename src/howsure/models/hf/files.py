@@ -26,8 +26,8 @@ import msgspec
 
 from howsure.errors import HowsureError, InputError, StorageError, WeightsError
 from howsure.models.hf.loading import quiet_transformers
-from howsure.storage.regular import open_regular, read_regular
-from howsure.storage.scratch import is_plain_name, new_folder_for
+from howsure.storage import new_folder_for, open_regular, read_regular
+from howsure.storage.addresses import is_plain_name
 
 MiB = 1 << 20
 CONFIG_BYTES, TEMPLATE_BYTES, INDEX_BYTES, VOCABULARY_BYTES = 8 * MiB, MiB, 32 * MiB, 128 * MiB

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from howsure.errors import HowsureError, InputError, WeightsError
 from howsure.models.names import newest_checkpoint
-from howsure.storage.scratch import shown_path
+from howsure.storage import shown_path
 
 if TYPE_CHECKING:
     from howsure.models.hf.files import ModelFiles

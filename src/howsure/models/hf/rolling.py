@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from howsure.errors import InputError
-from howsure.measures.logprobs import check_logprobs
+from howsure.measures.checks import check_logprobs
 from howsure.models.contract import Passage, Rolling, Stretch
 from howsure.models.text_boundary import Encoded
 from howsure.models.token_stream import Ints, Tokens

@@ -14,7 +14,7 @@ from typing import Any
 
 from howsure.errors import WeightsError
 from howsure.models.hf.files import ModelFiles
-from howsure.storage.scratch import shown_path
+from howsure.storage import shown_path
 
 TYPES = ("pi0_fast", "pi0fast")
 PREFIXES = ("model.paligemma_with_expert.paligemma.", "paligemma_with_expert.paligemma.", "model.pi0_paligemma.",

@@ -34,7 +34,7 @@ from howsure.models.ngram.table import Level, NgramTable
 from howsure.models.ngram.vocabulary import SPECIAL, UNKNOWN, Ids, Vocabulary
 from howsure.models.words import is_space
 from howsure.storage import open_regular
-from howsure.storage.unpacking import BLOCK_BYTES, unpacking
+from howsure.storage.opening import BLOCK_BYTES, unpacking
 
 PathLike = str | os.PathLike[str]
 

@@ -268,7 +268,7 @@ def _usable(token: str, where: str) -> str:
 
 def _from_file(path: Path) -> str:
     """What stands in a file, or in a pipe of the shell's, as in `--token-file <(pass show viewer)`."""
-    from howsure.storage.regular import open_regular
+    from howsure.storage import open_regular
 
     try:
         with open_regular(path, most_bytes=LONGEST_TOKEN_FILE, shell_pipes=True) as file:

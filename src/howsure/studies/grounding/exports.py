@@ -17,8 +17,7 @@ import msgspec
 
 from howsure.errors import InputError
 from howsure.runs.files import storage_errors, sync_folder, to_json, write_atomic
-from howsure.runs.folder import MANIFEST, read_manifest
-from howsure.runs.records import Sample
+from howsure.runs.reading import MANIFEST, Sample, read_manifest
 from howsure.studies.grounding.judge import GroupFigures
 from howsure.studies.grounding.record import GroundingRecord, Samples
 

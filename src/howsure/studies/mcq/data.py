@@ -17,7 +17,7 @@ from howsure.errors import InputError
 from howsure.models.images import Picture, inspect_pictures
 from howsure.runs.run import Items
 from howsure.storage import address_of, checked, find_below, is_address, local, open_regular
-from howsure.storage.unpacking import read_lines
+from howsure.storage.opening import read_lines
 
 MOST_CHOICES = 1000
 MOST_LINE_BYTES = 64 << 20

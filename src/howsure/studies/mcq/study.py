@@ -16,8 +16,7 @@ from howsure.models.contract import MODEL, Capability, Failure, Message, Model, 
 from howsure.options import Opt
 from howsure.runs import Engine, Sample
 from howsure.runs.run import Batch, PairOptions, PathLike, Plan
-from howsure.storage import absolute
-from howsure.storage.writing import check_writable
+from howsure.storage import absolute, check_writable
 from howsure.studies.mcq.comparison import McqComparison, compare, comparison_document, deliver
 from howsure.studies.mcq.data import Item, Questions, read_questions
 from howsure.studies.mcq.judge import McqSummary, judge

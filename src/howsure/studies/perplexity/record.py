@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import RunDamaged
-from howsure.measures.logprobs import ZERO_PROBABILITY_LOGPROB
+from howsure.measures.checks import ZERO_PROBABILITY_LOGPROB
 from howsure.models.contract import Stretch
 from howsure.types import Fields
 

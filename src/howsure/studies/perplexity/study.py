@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from howsure.errors import EvidenceError, InputError, UnusableText
 from howsure.measures import nats_to_bits
-from howsure.measures.logprobs import check_logprobs
+from howsure.measures.checks import check_logprobs
 from howsure.models.contract import MODEL, Capability, Failure, Model, ModelOptions, Passage, Rolling, Stretch
 from howsure.options import Opt
 from howsure.runs import Engine, NoProgress, Run, RunWriter, Sample

@@ -10,19 +10,17 @@ import codecs
 import hashlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
-from howsure import storage
 from howsure.errors import HowsureError, InputError
 from howsure.runs.engine import Engine, Job, LocalEngine
 from howsure.runs.processes import ProcessEngine, alone, usable_cores
 from howsure.studies.trajectories.chats import read_chats
 from howsure.studies.trajectories.messages import about_file
-from howsure.studies.trajectories.sources import CHATS, INSPECT, Place, Source, shown_name, size_of
+from howsure.studies.trajectories.sources import CHATS, INSPECT, Place, Source, bytes_of, shown_name, size_of
 from howsure.studies.trajectories.tau2 import NO_SIMULATIONS, read_about, read_tau2
 from howsure.studies.trajectories.text_spool import shorten, words_of
 from howsure.studies.trajectories.turns import Loaded
@@ -116,7 +114,7 @@ class Reader(Job[Files, list[Reading]]):
 
     def _read(self, source: Source) -> tuple[Loaded, bytes]:
         try:
-            data = _bytes_of(source.path)
+            data = bytes_of(source.path)
             digest = self._digest(source, data) if self.with_digests else b""
             return self._loaded(source, data), digest
         except OSError as error:
@@ -153,7 +151,7 @@ class Reader(Job[Files, list[Reading]]):
         Its problems were told already, by whoever read the folder.
         """
         if place not in self._abouts:
-            data = _bytes_of(place)
+            data = bytes_of(place)
             while len(self._abouts) >= SETS_REMEMBERED:
                 del self._abouts[next(iter(self._abouts))]
             self._abouts[place] = read_about(data, shown_name(place))[0], hashlib.sha256(data).digest()
@@ -227,20 +225,6 @@ def _jobs(pieces: Sequence[Files], jobs: int | None) -> int:
     far = any(isinstance(file.source.path, str) for file in files)
     large = far or sum(file.byte_count or 0 for file in files) >= SPREAD_FROM_BYTES
     return max(1, min(jobs or (usable_cores() if large else 1), len(pieces)))
-
-
-def _bytes_of(place: Place) -> bytes:
-    """The content of a file; a pipe in a folder may never have a writer, and a device no end.
-
-    It is copied and not mapped, though that would be faster: a file that somebody rewrites meanwhile, as a run does
-    with its results, would end the process. One that begins with a NUL lost its content, and may be gigabytes of them.
-    """
-    if isinstance(place, str):
-        return storage.read_bytes(place)
-    with storage.open_regular(place, shell_pipes=True) as file:
-        if cast(BufferedReader, file).peek(1)[:1] == b"\0":
-            raise InputError("it begins with a NUL byte, so its content was lost; restore it")
-        return file.read()
 
 
 def _inspected(place: Place, name: str, data: bytes, with_tokens: bool) -> Loaded:

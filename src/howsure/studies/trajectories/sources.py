@@ -10,13 +10,14 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from howsure import storage
-from howsure.errors import HowsureError
-from howsure.runs.folder import MANIFEST, SAMPLES
+from howsure.errors import HowsureError, InputError
+from howsure.runs.reading import MANIFEST, SAMPLES
 from howsure.studies.trajectories.messages import about_file
 from howsure.studies.trajectories.tau2 import read_about
 from howsure.studies.trajectories.turns import Problem
@@ -54,7 +55,7 @@ def find_sources(paths: Sequence[PathLike]) -> tuple[list[Source], list[Problem]
     problems: list[Problem] = []
     for path in paths:
         place = os.fspath(storage.checked(path))
-        for one in _at_address(place) if storage.is_address(place) else _behind(place):
+        for one in _behind(place):
             if isinstance(one, Problem):
                 problems.append(one)
             else:
@@ -81,89 +82,104 @@ def size_of(place: Place) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-# -- on this machine -----------------------------------------------------------------------------------------------
+def bytes_of(place: Place) -> bytes:
+    """The content of a file; a pipe in a folder may never have a writer, and a device no end.
+
+    It is copied and not mapped, though that would be faster: a file that somebody rewrites meanwhile, as a run does
+    with its results, would end the process. One that begins with a NUL lost its content, and may be gigabytes of them.
+    """
+    if isinstance(place, str):
+        return storage.read_bytes(place)
+    with storage.open_regular(place, shell_pipes=True) as file:
+        if cast(BufferedReader, file).peek(1)[:1] == b"\0":
+            raise InputError("it begins with a NUL byte, so its content was lost; restore it")
+        return file.read()
+
+
+# -- what a name stands for ----------------------------------------------------------------------------------------
 
 
 def _behind(path: str) -> Iterator[Source | Problem]:
-    if os.path.exists(path):
+    if storage.is_address(path):
+        yield from _at_address(path)
+    elif os.path.exists(path):
         yield from _named(Path(path))
-        return
-    matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
-    if not matches:
-        what = "matches no file" if glob.has_magic(path) else "is not there"
-        yield about_file(shown_name(path), "missing_file", f"{what}; check the path")
-    for match in matches:
-        yield from _named(Path(match))
+    else:
+        matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
+        if not matches:
+            what = "matches no file" if glob.has_magic(path) else "is not there"
+            yield about_file(shown_name(path), "missing_file", f"{what}; check the path")
+        for match in matches:
+            yield from _named(Path(match))
 
 
 def _named(path: Path) -> Iterator[Source | Problem]:
     """A folder, or a file; the results.json of a set in parts stands for all of them, as for τ² itself."""
     if os.path.isdir(path):
-        yield from _in_folder(path)
-    elif path.name == RESULTS and _is_set(path.parent):
+        closed: list[OSError] = []
+        yield from _in_folder(path, os.walk(path, onerror=closed.append), closed)
+    elif path.name == RESULTS and storage.is_folder(path.parent / SIMULATIONS):
         yield from _set_in_parts(path.parent)
     else:
         yield Source(path, shown_name(path))
 
 
-def _in_folder(folder: Path) -> Iterator[Source | Problem]:
-    problems: list[Problem] = []
+def _at_address(address: str) -> Iterator[Source | Problem]:
+    """The one file that is there, or the logs below a folder or matching a pattern."""
+    try:
+        files = storage.listing(address)
+        if files == [address]:
+            yield Source(address, shown_name(address))
+        else:
+            yield from _in_folder(address, storage.walk(address, files))
+    except HowsureError as error:
+        yield Problem(storage.shown(address), "missing_file", str(error))
+
+
+# -- in a folder ---------------------------------------------------------------------------------------------------
+
+
+def _in_folder(
+    folder: Place, tree: Iterable[storage.Folder], closed: Sequence[OSError] = ()
+) -> Iterator[Source | Problem]:
+    """The logs in a folder and the folders in it, without hidden ones and runs of ours; `closed` tells of those that
+    cannot be looked into."""
     is_empty = True
-
-    def closed(error: OSError) -> None:
-        """A folder that cannot be looked into."""
-        what = f"cannot be read: {error.strerror}"
-        problems.append(about_file(shown_name(error.filename), "unreadable_file", what))
-
-    for here, folders, files in os.walk(folder, onerror=closed):
-        if _is_set(Path(here)):
-            within = list(_set_in_parts(Path(here)))
+    for here, folders, files in tree:
+        if RESULTS in files and SIMULATIONS in folders:
+            within = list(_set_in_parts(storage.below(here, "")))
             folders.clear()
         elif {MANIFEST, SAMPLES} <= set(files):  # a run of ours, not a log
             folders.clear()
             continue
         else:
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            paths = [Path(here, name) for name in sorted(files) if _may_be_log(name)]
+            paths = [storage.below(here, name) for name in sorted(files) if _may_be_log(name)]
             within = [Source(path, shown_name(path), named=False) for path in paths]
         is_empty = is_empty and not within
         yield from within
-    yield from problems
-    if is_empty and not problems:
-        yield _no_logs(shown_name(folder))
-
-
-def _no_logs(name: str) -> Problem:
-    return about_file(name, "missing_file", f"holds no {', '.join(sorted(SUFFIXES))} file")
+    for error in closed:
+        yield about_file(shown_name(error.filename), "unreadable_file", f"cannot be read: {error.strerror}")
+    if is_empty and not closed:
+        yield about_file(shown_name(folder), "missing_file", f"holds no {', '.join(sorted(SUFFIXES))} file")
 
 
 def _may_be_log(name: str) -> bool:
     return Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
 
 
-def _is_set(folder: Path) -> bool:
-    return (folder / RESULTS).is_file() and (folder / SIMULATIONS).is_dir()
-
-
-def _set_in_parts(folder: Path) -> Iterator[Source | Problem]:
-    about = folder / RESULTS
-    try:
-        content, why = about.read_bytes(), ""
-    except OSError as error:
-        content, why = None, f"cannot be read: {error.strerror}"
-    return _in_parts(shown_name(folder), about, content, why, sorted((folder / SIMULATIONS).glob("*.json")))
-
-
-def _in_parts(
-    folder: str, about: Place, content: bytes | None, why: str, parts: Sequence[Place]
-) -> Iterator[Source | Problem]:
+def _set_in_parts(folder: Place) -> Iterator[Source | Problem]:
     """The simulations of a folder, checked against the index in its results.json."""
-    name = shown_name(about)
-    file, problems = None, []
-    if content is None:
-        problems.append(about_file(name, "unreadable_file", why))
-    else:
-        file, problems = read_about(content, name)
+    about, shown = storage.below(folder, RESULTS), shown_name(folder)
+    name, file = shown_name(about), None
+    try:
+        file, problems = read_about(bytes_of(about), name)
+    except OSError as error:
+        problems = [about_file(name, "unreadable_file", f"cannot be read: {error.strerror}")]
+    except HowsureError as error:
+        problems = [about_file(name, "unreadable_file", f"cannot be read: {error}")]
+    simulations = storage.below(folder, SIMULATIONS)
+    parts = [storage.below(simulations, part) for part in storage.names_below(simulations) if part.endswith(".json")]
     there = {PurePosixPath(part).stem for part in parts}
     indexed = [entry.id for entry in (file.simulation_index or ()) if entry is not None] if file is not None else []
     problems = problems + [
@@ -171,55 +187,9 @@ def _in_parts(
         for id in indexed
         if id not in there
     ]
-    sources = [Source(about, folder)] if file is not None and isinstance(file.simulations, list) else []
-    sources += [Source(part, folder, about if file is not None else None) for part in parts]
+    sources = [Source(about, shown)] if file is not None and isinstance(file.simulations, list) else []
+    sources += [Source(part, shown, about if file is not None else None) for part in parts]
     if not sources and not problems:
-        problems = [about_file(f"{folder}/{SIMULATIONS}", "missing_part", "holds no simulation")]
+        problems = [about_file(f"{shown}/{SIMULATIONS}", "missing_part", "holds no simulation")]
     yield from problems
     yield from sources
-
-
-# -- at an address -------------------------------------------------------------------------------------------------
-
-
-def _at_address(address: str) -> Iterator[Source | Problem]:
-    """The logs below a folder's address, or matching a pattern, or the one file that is there."""
-    try:
-        files = storage.listing(address)
-    except HowsureError as error:
-        yield Problem(storage.shown(address), "missing_file", str(error))
-        return
-    if files == [address]:
-        yield Source(address, shown_name(address))
-        return
-    folders: dict[str, set[str]] = {}
-    for file in files:
-        folder, _, name = file.rpartition("/")
-        folders.setdefault(folder, set()).add(name)
-    sets = {folder for folder in folders if RESULTS in folders[folder] and f"{folder}/{SIMULATIONS}" in folders}
-    passed = {folder for folder, names in folders.items() if {MANIFEST, SAMPLES} <= names}  # runs of ours
-    passed |= {f"{one}/{SIMULATIONS}" for one in sets}
-    is_empty = True
-    for folder in sorted(folders, key=lambda one: one.split("/")):  # as a walk through folders meets them
-        is_hidden = any(part.startswith(".") for part in folder.removeprefix(address.rstrip("/")).split("/"))
-        if is_hidden or any(folder == top or folder.startswith(f"{top}/") for top in passed):
-            continue
-        if folder in sets:
-            within = list(_set_at(folder, sorted(n for n in folders[f"{folder}/{SIMULATIONS}"] if n.endswith(".json"))))
-        else:
-            names = sorted(name for name in folders[folder] if _may_be_log(name))
-            within = [Source(f"{folder}/{one}", shown_name(f"{folder}/{one}"), named=False) for one in names]
-        is_empty = is_empty and not within
-        yield from within
-    if is_empty:
-        yield _no_logs(shown_name(address))
-
-
-def _set_at(folder: str, parts: Sequence[str]) -> Iterator[Source | Problem]:
-    about = f"{folder}/{RESULTS}"
-    try:
-        content, why = storage.read_bytes(about), ""
-    except HowsureError as error:
-        content, why = None, str(error)
-    places: list[Place] = [f"{folder}/{SIMULATIONS}/{part}" for part in parts]
-    return _in_parts(shown_name(folder), about, content, why, places)

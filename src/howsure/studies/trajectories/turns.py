@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from howsure.errors import EvidenceError
 from howsure.measures import TurnStatistics, turn_statistics_ragged
-from howsure.measures.logprobs import check_logprobs
+from howsure.measures.checks import check_logprobs
 from howsure.studies.trajectories.scores import Finals, finals_of
 from howsure.types import Fields
 

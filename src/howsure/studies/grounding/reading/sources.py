@@ -27,9 +27,7 @@ from howsure.storage import (
     files_among,
     find_below,
     is_address,
-    is_file,
     is_folder,
-    local,
     local_folder,
     shown_path,
 )
@@ -95,10 +93,7 @@ def user_of(path: Path) -> int | None:
 
 def data_here(data: str | os.PathLike[str]) -> Path:
     """Data on this machine's disk as it is; the copy of what lies at an address, of a folder with the data files."""
-    given = checked(data)
-    if not is_address(given) or is_file(str(given)):
-        return local(given)
-    return local_folder(str(given), lambda name: name.removeprefix(f"{ANNOTATIONS}/").endswith(SUFFIXES))
+    return local_folder(data, lambda name: name.removeprefix(f"{ANNOTATIONS}/").endswith(SUFFIXES))
 
 
 def find_files(data: Path, users: list[int] | None) -> list[Path]:
@@ -334,22 +329,13 @@ def possible_roots(data_file: Path, image_root: str | os.PathLike[str] | None) -
         if not os.path.isdir(root):
             raise InputError(f"--image-root {os.fspath(root)} is not a folder")
         return [os.path.realpath(root)]
-    if (address := address_of(data_file.parent)) is not None:
-        return _roots_in_store(address)
-    home = Path(os.path.realpath(data_file.parent))
-    folders = [home, *(home / name for name in IMAGE_FOLDERS)]
-    if home.name == ANNOTATIONS:
-        folders += [home.parent / name for name in IMAGE_FOLDERS]
-    return [os.path.realpath(folder) for folder in folders if folder.is_dir()]
-
-
-def _roots_in_store(home: str) -> list[str]:
-    """The same for data that lies in a store, where a folder is there if anything lies below it."""
-    above, _, name = home.rpartition("/")
-    folders = [f"{home}/{name}" for name in IMAGE_FOLDERS]
-    if name == ANNOTATIONS:
-        folders += [f"{above}/{name}" for name in IMAGE_FOLDERS]
-    return [home, *(folder for folder in folders if is_folder(folder))]
+    home = address_of(data_file.parent) or os.path.realpath(data_file.parent)
+    above, name = os.path.split(home)
+    folders = [
+        f"{place}/{one}" for place in ([home, above] if name == ANNOTATIONS else [home]) for one in IMAGE_FOLDERS
+    ]
+    there = [folder for folder in folders if is_folder(folder)]
+    return [home, *(folder if is_address(folder) else os.path.realpath(folder) for folder in there)]
 
 
 def choose_root(written: Iterable[str], roots: list[str]) -> str:

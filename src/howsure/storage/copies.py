@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from howsure.errors import InputError, StorageError
-from howsure.storage.addresses import checked, is_address, shown
+from howsure.storage.addresses import Place, checked, is_address, is_plain_name, shown, split
+from howsure.storage.stores import MOST_BYTES, StoredFolder, download, is_file, version_of
 
 PREFIX, ALIVE = "howsure-copies-", ".alive"
-LONGEST_NAME_BYTES = 240
 
 _guard = threading.RLock()
 _state: dict[str, Any] = {}
@@ -61,14 +61,12 @@ class Copy(type(Path())):  # type: ignore[misc]
         return map(Copy, Path(self.__fspath__()).rglob(pattern, **how))
 
 
-def local(place: str | os.PathLike[str], *, fresh: bool = True, most_bytes: int | None = None) -> Path:
+def local(place: Place, *, fresh: bool = True, most_bytes: int | None = None) -> Path:
     """Where a place is opened: a path as it is, a file at an address as its copy.
 
     It is fetched once a process, and again where the store has another version of it by now. Without `fresh`, that is
     not asked: for those who check what they get. A file at an address that is larger than `most_bytes` is not fetched.
     """
-    from howsure.storage.reading import MOST_BYTES, download, version_of
-
     usable = checked(place)
     if not is_address(usable):
         return as_copy(Path(usable))
@@ -83,11 +81,13 @@ def local(place: str | os.PathLike[str], *, fresh: bool = True, most_bytes: int 
     return target
 
 
-def local_folder(address: str, wanted: Callable[[str], bool]) -> Path:
-    """A folder at an address, with copies of the files below it whose names, from the folder on, are wanted."""
-    from howsure.storage.folder import StoredFolder
-
-    stored = StoredFolder(address)
+def local_folder(place: Place, wanted: Callable[[str], bool]) -> Path:
+    """Where a file or folder is read: a path as it is, a file at an address as its copy; of a folder at an address a
+    copy that holds the files below it whose names, from the folder on, are wanted."""
+    given = checked(place)
+    if not is_address(given) or is_file(given):
+        return local(given)
+    stored = StoredFolder(str(given))
     target = folder_for(stored.address)
     names = {name: version for name, version in stored.files().items() if wanted(name)}
     paths = {name: os.fspath(target / name) for name in names}
@@ -130,7 +130,7 @@ def new_folder_for(address: str, key: str | None = None) -> Copy:
 
 def shown_path(path: str) -> str:
     """A path among the copies as the address that it stands for; any other, and any address, as it may be shown."""
-    address = path if is_address(path) else address_of(path)
+    address = address_of(path)
     if address is None:
         return path
     return shown(address) if is_address(address) else address
@@ -142,8 +142,10 @@ def absolute(path: str) -> str:
     return address if is_address(address) else os.path.abspath(path)
 
 
-def address_of(path: str | os.PathLike[str]) -> str | None:
-    """The address that a path among the copies stands for; None for any other path."""
+def address_of(path: Place) -> str | None:
+    """The address that this is, or that a path among the copies stands for; None for any other path."""
+    if is_address(path):
+        return str(path)
     parts = _split_scratch(os.fspath(path))
     if parts is None:
         return None
@@ -165,23 +167,28 @@ def _split_scratch(path: str) -> tuple[str, str] | None:
     return (number, rest.replace(os.sep, "/")) if number in _addresses else None
 
 
-def split(address: str) -> tuple[str, str]:
-    """The folder of an address, and the name of the file in it, which is fit to be a file's name here."""
-    plain = shown(address)
-    folder, _, name = plain.rpartition("/")
-    if not is_address(folder + "/") or folder.endswith(":/") or not is_plain_name(name):
-        raise InputError(f"{plain} names no file: an address ends in the file's name")
-    return folder, name
+# -- written here, put there ---------------------------------------------------------------------------------------
 
 
-def is_plain_name(name: str) -> bool:
-    """Whether a name from a store can be one here: it leads nowhere else, and is not too long."""
-    return (
-        name not in ("", ".", "..")
-        and "\0" not in name
-        and "/" not in name
-        and len(os.fsencode(name)) <= LONGEST_NAME_BYTES
-    )
+@contextlib.contextmanager
+def writable_folder(place: Place) -> Iterator[Path]:
+    """A folder on this machine to write files into; they are put where they belong when the `with` ends well."""
+    if not is_address(place):
+        yield Path(place)
+        return
+    folder = new_folder_for(str(place).rstrip("/"))
+    yield folder
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            put_back(path)
+
+
+def put_back(path: Path) -> None:
+    """Put a copy that was written here where it belongs; any other path is there already."""
+    address = address_of(path)
+    if address is not None:
+        folder, _, name = address.rpartition("/")
+        StoredFolder(folder).put_file(name, path)
 
 
 # -- the folder of this process -----------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""What the measures accept, decided once; each error names the value, the allowed range and the place."""
+"""What the measures accept, a log-probability above all, decided once for every reader and every model.
+
+Each error names the value, the allowed range and the place.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,12 @@ from howsure.errors import EvidenceError, InputError
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
+
+ZERO_PROBABILITY_LOGPROB = -9999.0
+"""OpenAI-compatible servers write this (or less) where the probability is zero."""
+
+POSITIVE_TOLERANCE_NATS = 1e-6
+"""A log-softmax in floating point may end this far above zero; anything beyond is no log-probability."""
 
 
 def vector(values: ArrayLike | Sequence[float | None], what: str) -> Array:
@@ -58,6 +67,27 @@ def same_length(first: Array, second: Array, names: str) -> None:
         raise EvidenceError(f"{names} must be of one length, got {len(first)} and {len(second)}")
 
 
+def check_logprobs(values: ArrayLike, where: str = "log-probabilities") -> Array:
+    """The values as float64, with −9999 turned into −inf and rounding above zero taken off.
+
+    NaN and clearly positive values raise `EvidenceError` with their position.
+
+    >>> check_logprobs([-0.5, -9999.0, 1e-9])
+    array([-0.5, -inf,  0. ])
+    """
+    array = np.array(values, dtype=np.float64)
+    bad = np.isnan(array) | (array > POSITIVE_TOLERANCE_NATS)
+    if bad.any():
+        place = int(np.flatnonzero(bad.ravel())[0])
+        value = array.ravel()[place]
+        what = "NaN" if np.isnan(value) else f"{value:g}"
+        raise EvidenceError(
+            f"{where}: {what} at token {place} is not a log-probability (it must lie between -inf and 0)"
+        )
+    array[array <= ZERO_PROBABILITY_LOGPROB] = -np.inf
+    return np.minimum(array, 0.0)
+
+
 def check_level(level: float) -> float:
     if not 0.0 < level < 1.0:
         raise InputError(f"level {level!r} must lie strictly between 0 and 1 (0.95 for a 95% interval)")
@@ -71,6 +101,19 @@ def check_starts(starts: ArrayLike, length: int, what: str) -> Codes:
     if not whole or offsets[0] != 0 or offsets[-1] != length or (np.diff(offsets) < 0).any():
         raise EvidenceError(f"{what}: starts must be integers from 0 to {length} that never decrease")
     return offsets.astype(np.int64)
+
+
+def segment_reduce(ufunc: np.ufunc, values: Array, starts: NDArray[np.int64], empty: float) -> Array:
+    """ufunc over values[starts[i]:starts[i + 1]] for each i; `empty` where the segment holds nothing.
+
+    `reduceat` alone returns the next segment's first value for an empty one. Between the starts of two
+    neighbouring non-empty segments lies nothing but the first of them, so it is run on those alone.
+    """
+    out = np.full(len(starts) - 1, empty)
+    filled = np.diff(starts) > 0
+    if filled.any():
+        out[filled] = ufunc.reduceat(values, starts[:-1][filled])
+    return out
 
 
 def cluster_codes(clusters: ArrayLike | None, length: int, what: str = "clusters") -> Codes:

@@ -1,19 +1,25 @@
-"""A run folder in a store, where nothing can be appended to.
+"""Where a run folder lies and who writes it: on this machine's disk behind a lock, or in a store under a lease.
 
-The writer works in a folder on this machine, as always, and everything that counts is put into the store before it goes
-on. Each append is one new file, `samples-<bytes before it>.jsonl`, which is there whole or not at all, and which the
-store refuses to make twice: of two writers that both believe to be the only one, the second stops. When a run ends,
-`samples.jsonl` is put whole, and only then are the pieces removed. A piece that begins before the end of
-`samples.jsonl` is therefore in it already; the others follow it without a gap. So a writer may stop anywhere.
+`.lock` is held for as long as a folder on the disk is written. Whoever removes that file lets others make another one
+and hold that. So the holder looks before each write whether it is still the one that it holds, and whoever comes looks
+into run.json whether a process that held another one is alive.
+
+In a store nothing can be appended to. The writer works in a folder on this machine, as always, and everything that
+counts is put into the store before it goes on. Each append is one new file, `samples-<bytes before it>.jsonl`, which is
+there whole or not at all, and which the store refuses to make twice: of two writers that both believe to be the only
+one, the second stops. When a run ends, `samples.jsonl` is put whole, and only then are the pieces removed. A piece that
+begins before the end of `samples.jsonl` is therefore in it already; the others follow it without a gap. So a writer may
+stop anywhere.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,10 +28,32 @@ import msgspec
 
 from howsure.errors import InputError, RunDamaged, RunLocked, StoreWithoutLocks
 from howsure.runs.files import storage_errors, write_atomic
-from howsure.runs.lock import FolderLock
-from howsure.runs.reading import MANIFEST, MOST_MANIFEST_BYTES, MOST_SUMMARY_BYTES, SAMPLES, SUMMARY
-from howsure.storage import Copy, Lease, StoredFolder, adopt, folder_for, joined, new_folder_for
-from howsure.storage.reading import AT_ONCE, Version
+from howsure.runs.reading import (
+    LOCK,
+    MANIFEST,
+    MOST_MANIFEST_BYTES,
+    MOST_SUMMARY_BYTES,
+    SAMPLES,
+    SUMMARY,
+    read_manifest,
+)
+from howsure.storage import (
+    Copy,
+    Folder,
+    Lease,
+    StoredFolder,
+    address_of,
+    adopt,
+    checked,
+    folder_for,
+    holder,
+    is_address,
+    joined,
+    new_folder_for,
+    walk,
+)
+from howsure.storage.lease import this_machine
+from howsure.storage.stores import AT_ONCE, Version
 
 REPORT = "report.html"
 MADE_ANEW = ("pictures/", "frames/", REPORT)
@@ -36,14 +64,55 @@ _PIECE = re.compile(r"samples-(\d{15})\.jsonl")
 _known: dict[str, dict[str, Version | None]] = {}
 """For each folder of copies, the versions of the files in it."""
 
+PATIENCE_SECONDS = 0.3
+"""For how long a writer waits for its lock, which those who look whether anybody writes hold for an instant."""
 
-def piece_name(offset_bytes: int) -> str:
-    return f"samples-{offset_bytes:015d}.jsonl"
+
+def writing_place(path: str | os.PathLike[str]) -> OnDisk:
+    """Where a run folder is written: itself, or a store."""
+    given = checked(path)
+    address = address_of(given)
+    return OnDisk(Path(given)) if address is None else InStore(address)
 
 
-def pieces_of(files: dict[str, Version]) -> list[tuple[int, str]]:
-    """The pieces of samples among some files: where each begins, and its name."""
-    return sorted((int(match[1]), name) for name in files if (match := _PIECE.fullmatch(name)))
+def is_locked(folder: Path) -> bool:
+    """Whether a process is writing the run now. Nothing is written to find out, and whoever asks at the same time is
+    not taken for a writer."""
+    if (address := address_of(folder)) is not None:
+        return holder(StoredFolder(address)) is not None
+    if os.name == "nt":
+        return _is_held(folder / LOCK)
+    import fcntl
+
+    try:
+        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)  # which gives the lock back
+    return False
+
+
+def _is_held(lock: Path) -> bool:
+    """The same where locks cannot be shared."""
+    from filelock import FileLock, Timeout
+
+    if not lock.exists():
+        return False
+    try:
+        with FileLock(lock, timeout=0):
+            return False
+    except (Timeout, OSError):
+        return True
+
+
+# -- on this machine ------------------------------------------------------------------------------------------------
 
 
 class OnDisk:
@@ -53,15 +122,36 @@ class OnDisk:
         self.path = path
 
     def acquire(self) -> None:
-        """Become the one writer."""
+        """Become the one writer, or raise RunLocked with who is."""
+        from filelock import FileLock, Timeout
+
         with storage_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = FolderLock(self.path)
-        self._lock.acquire()
+            self._lock = FileLock(self.path / LOCK, timeout=PATIENCE_SECONDS)
+            try:
+                self._lock.acquire()
+            except Timeout as error:
+                raise _locked(self.path, _writer_of(self.path)) from error
+        try:
+            self._held = self._identity()
+            if (writer := self._writer_of_another_lock()) is not None:
+                raise _locked(self.path, writer)
+        except BaseException:
+            self._lock.release()
+            raise
 
     def check(self) -> None:
-        """Called before anything is written: raises RunLocked where this is no longer the one writer."""
-        self._lock.check()
+        """Called before anything is written: raises RunLocked where the file that is held is no longer the folder's
+        lock."""
+        try:
+            still = self._identity()
+        except OSError:
+            still = None
+        if still != self._held:
+            raise RunLocked(
+                f"{self.path / LOCK} was removed while this process wrote the run, and another may write it by now: "
+                "this one stops; the same command goes on with what is there"
+            )
 
     def release(self) -> None:
         """Let others write."""
@@ -69,7 +159,8 @@ class OnDisk:
 
     def owner(self) -> dict[str, Any]:
         """Who writes, as run.json says it."""
-        return self._lock.owner()
+        pid = os.getpid()
+        return {"pid": pid, "host": socket.gethostname(), "process": _process(pid), "lock": self._held}
 
     def append(self, block: bytes) -> None:
         """Called before a block of samples is appended on the disk."""
@@ -86,6 +177,72 @@ class OnDisk:
 
     def hand_over(self) -> None:
         """Called when a run has ended, and all of it is written."""
+
+    def _identity(self) -> list[int]:
+        """The numbers of the folder and its lock: a copy of a folder has others."""
+        return [os.stat(self.path).st_ino, os.stat(self.path / LOCK).st_ino]
+
+    def _writer_of_another_lock(self) -> str | None:
+        """The process that run.json names, where it holds what was this folder's lock, and lives."""
+        if not (self.path / MANIFEST).is_file():
+            return None
+        manifest = read_manifest(self.path)
+        owner, (folder, lock) = manifest.owner, self._held
+        held = owner.get("lock")
+        another = isinstance(held, list) and held[:1] == [folder] and held != [folder, lock]
+        if manifest.status != "running" or not another or owner.get("pid") == os.getpid():
+            return None
+        process = owner.get("process")
+        return _name(owner) if process is not None and process == _process(owner.get("pid")) else None
+
+
+def _locked(folder: Path, who: str) -> RunLocked:
+    return RunLocked(f"{folder} is being written by {who}: wait for it, or choose another --out")
+
+
+def _writer_of(folder: Path) -> str:
+    """Who has the lock; for an instant the manifest still names the last one, who may be gone."""
+    owner = read_manifest(folder).owner if (folder / MANIFEST).is_file() else {}
+    gone = owner.get("host") == socket.gethostname() and not _is_alive(owner.get("pid"))
+    return "another process" if gone or not owner else _name(owner)
+
+
+def _name(owner: dict[str, Any]) -> str:
+    return f"process {owner.get('pid')} on {owner.get('host')}"
+
+
+def _is_alive(pid: Any) -> bool:
+    if os.name != "posix" or not isinstance(pid, int) or pid <= 0:
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _process(pid: Any) -> str | None:
+    """A process that lives, apart from any other that ever had its number; None where the system does not tell."""
+    try:
+        about = Path(f"/proc/{int(pid)}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except (OSError, TypeError, ValueError):
+        return None
+    state, started = about[0], about[19]
+    return None if state in "ZX" else f"{this_machine()} {pid} {started}"
+
+
+# -- in a store -----------------------------------------------------------------------------------------------------
+
+
+def piece_name(offset_bytes: int) -> str:
+    return f"samples-{offset_bytes:015d}.jsonl"
+
+
+def pieces_of(files: dict[str, Version]) -> list[tuple[int, str]]:
+    """The pieces of samples among some files: where each begins, and its name."""
+    return sorted((int(match[1]), name) for name in files if (match := _PIECE.fullmatch(name)))
 
 
 class InStore(OnDisk):
@@ -204,7 +361,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-# -- reading ------------------------------------------------------------------------------------------------------
+# -- reading what lies in a store ----------------------------------------------------------------------------------
 
 
 def _key(folder: StoredFolder) -> str:
@@ -249,17 +406,34 @@ def _bring(folder: StoredFolder, path: Path, whole: bool) -> None:
     _known[os.fspath(path)] = {**files, SAMPLES: files.get(SAMPLES)}
 
 
-def find_stored_runs(address: str) -> list[Path]:
-    """The run folders at or below an address, newest first, as copies that hold no samples yet."""
-    root = StoredFolder(address)
-    files = root.files()
-    tops = [name.removesuffix(MANIFEST).rstrip("/") for name in files if name.split("/")[-1] == MANIFEST]
-    outer = [one for one in tops if not any(one != other and _is_below(one, other) for other in tops)]
-    if not files:
-        raise InputError(f"{root} holds nothing; check the spelling")
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        runs = list(pool.map(lambda one: _listed(joined(root.address, one)), outer))
-    return sorted(runs, key=_begun, reverse=True)
+def find_runs(folder: str | os.PathLike[str]) -> list[Path]:
+    """The run folders at or below a folder, newest first; a run is not searched for further runs.
+
+    In a store, the copies that come back hold no samples yet; `Run` fetches them.
+    """
+    given = checked(folder)
+    if is_address(given):
+        root = StoredFolder(str(given))
+        files = [joined(root.address, name) for name in root.files()]
+        if not files:
+            raise InputError(f"{root} holds nothing; check the spelling")
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return sorted(pool.map(_listed, _run_folders(walk(root.address, files))), key=_begun, reverse=True)
+    if not os.path.isdir(given):
+        raise InputError(f"{Path(given)} is not a folder")
+    dated = []
+    for place in _run_folders(os.walk(given)):
+        with contextlib.suppress(OSError):  # gone since, or a link that leads nowhere
+            dated.append((os.stat(os.path.join(place, MANIFEST)).st_mtime, Path(place)))
+    return [path for _, path in sorted(dated, key=lambda one: one[0], reverse=True)]
+
+
+def _run_folders(tree: Iterable[Folder]) -> Iterator[str]:
+    """Those of a walk's folders that hold a run: the outermost ones, and none that is hidden."""
+    for place, folders, names in tree:
+        if MANIFEST in names:
+            yield place
+        folders[:] = [] if MANIFEST in names else [name for name in folders if not name.startswith(".")]
 
 
 def _listed(address: str) -> Path:
@@ -269,10 +443,6 @@ def _listed(address: str) -> Path:
     except InputError:
         folder = StoredFolder(address)
         return folder_for(folder.address, of=_key(folder))
-
-
-def _is_below(name: str, folder: str) -> bool:
-    return not folder or name.startswith(folder + "/")
 
 
 def _begun(path: Path) -> str:
