@@ -21,12 +21,12 @@ from howsure.models.contract import Model
 from howsure.models.images import Picture
 from howsure.runs import Sample
 from howsure.studies.study import seed_of
-from howsure.studies.trust.elicit import Elicitor, Reading
+from howsure.studies.trust.elicit import Elicitor, Prompt, Reading, Scene, three_prompts
 from howsure.studies.trust.estimates import confidence
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.knowledge import Learned, repeats, sentence_from_feedback, summary_of, take_up
-from howsure.studies.trust.prompts import CONDITIONS, Condition, Prompt, Scene, three_prompts
 from howsure.studies.trust.record import Conditions, TrustRecord, UserInput
+from howsure.studies.trust.steps import CONDITIONS, Condition
 from howsure.studies.trust.world import Effect, State, World
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ class Episode:
         picture, scene = self._look()
         prompts, known = self._prompts(scene), len(self.knowledge)
         asked = _digest(prompts)
-        readings = dict(zip(CONDITIONS, self.config.elicitor.ask(list(prompts.values()), self._seed()), strict=True))
+        seed = seed_of(options.seed, self.number, self.steps)  # the same in all three conditions
+        readings = dict(zip(CONDITIONS, self.config.elicitor.ask(list(prompts.values()), seed), strict=True))
         acting = readings[Condition.X_GIVEN_LS]
         before, best = world.state(), world.best_actions()
         chosen, chances = self._choose(acting), acting.record.probabilities
@@ -210,10 +211,6 @@ class Episode:
             return likeliest
         draw = np.random.default_rng([self.config.options.seed, self.number, self.steps])
         return list(chances)[int(draw.choice(len(chances), p=weights / weights.sum()))]
-
-    def _seed(self) -> int:
-        """What answers are drawn with at this step, the same in all three conditions."""
-        return seed_of(self.config.options.seed, self.number, self.steps)
 
     def _hear(self, feedback: str) -> list[Learned]:
         """Feedback as knowledge. What repeats the instruction is not worded anew: that would only hide it."""

@@ -19,11 +19,10 @@ import numpy as np
 from howsure.errors import InputError
 from howsure.measures import trust_of_each
 from howsure.storage import is_address
-from howsure.studies.trust.csv_lines import ENTROPY_COLUMNS
 from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
 from howsure.studies.trust.estimates import StepSummary, means, summarise
 from howsure.studies.trust.ratio import TrustFigure, estimate
-from howsure.studies.trust.steps import Steps
+from howsure.studies.trust.steps import ENTROPY_COLUMNS, Steps
 from howsure.types import Fields, html_of
 
 __all__ = ["Analysis", "StepLog", "analyse", "read_steps_csv"]
@@ -120,8 +119,6 @@ def _read(paths: Sequence[PathLike]) -> tuple[list[StepLog], list[str], list[str
             logs.append(read_steps_csv(path))
         except InputError as error:
             problems.append(str(error))
-        except OSError as error:
-            problems.append(f"{name} cannot be read: {error.strerror or error}")
     return logs, problems, notes
 
 
@@ -136,13 +133,12 @@ def _nothing(logs: Sequence[StepLog], problems: Sequence[str]) -> InputError:
 
 def _labelled(logs: Sequence[StepLog]) -> list[StepLog]:
     """Episodes under the names of their files: those of two files are different ones, whatever they are called."""
-    return [replace(log, steps=replace(log.steps, episodes=tuple(_labels(log)))) for log in logs]
-
-
-def _labels(log: StepLog) -> Iterator[str]:
-    alone = len(log.steps.episodes) == 1 and log.episodes_from != "episode"
-    for episode in log.steps.episodes:
-        yield log.name if alone else f"{log.name}, {episode}"
+    labelled = []
+    for log in logs:
+        alone = len(log.steps.episodes) == 1 and log.episodes_from != "episode"
+        names = (log.name,) if alone else tuple(f"{log.name}, {episode}" for episode in log.steps.episodes)
+        labelled.append(replace(log, steps=replace(log.steps, episodes=names)))
+    return labelled
 
 
 def _file(log: StepLog, recorded: Recorded) -> FileFigures:

@@ -1,4 +1,4 @@
-"""Steps with their three entropies, wherever they come from: a run that is under way, or a log on the disk.
+"""The three conditions, and steps with their entropies, whether from a run that is under way or a log on the disk.
 
 `Step` is one of them, `Steps` are many as columns. An entropy that is missing has a reason, one word to be counted by.
 """
@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
 
@@ -21,7 +22,27 @@ Codes = NDArray[np.int64]
 Reasons = NDArray[np.uint16]
 Three = tuple[float | None, float | None, float | None]
 
-ENTROPIES = ("h_x", "h_x_given_s", "h_x_given_ls")
+
+class Condition(StrEnum):
+    """What the action is conditioned on; the value is how it is written."""
+
+    X = "X"
+    X_GIVEN_S = "X|S"
+    X_GIVEN_LS = "X|L,S"
+
+    @property
+    def entropy_name(self) -> str:
+        return f"H({self.value})"
+
+    @property
+    def column(self) -> str:
+        """The entropy's name in tables, such as H_X_given_S."""
+        return f"H_{self.name.replace('GIVEN', 'given')}"
+
+
+CONDITIONS = tuple(Condition)
+ENTROPIES = tuple(condition.column.lower() for condition in CONDITIONS)
+ENTROPY_COLUMNS = tuple(f"entropy_{condition.column}" for condition in CONDITIONS)
 NOT_GIVEN = "not_given"
 """The reason of an entropy that is missing without one."""
 
@@ -107,24 +128,36 @@ class Steps:
         words: dict[str, int] = {"": 0}
         episode = np.array([episodes.setdefault(step.episode, len(episodes)) for step in steps], dtype=np.int64)
         reason = [words.setdefault(word, len(words)) for step in steps for word in _reasons(step)]
-        bits, *known = (
-            floats([value for step in steps for value in getattr(step, name)]).reshape(-1, 3)
-            for name in ("bits", "exact_bits", "low_bits", "high_bits", "unlisted")
-        )
-        low, high = bounds(bits, *known)
-        plain = {name: floats([getattr(step, name) for step in steps]) for name in _PLAIN}
+        columns = {
+            name: floats([value for step in steps for value in getattr(step, name)]).reshape(-1, 3) for name in _THREE
+        }
+        columns |= {
+            name: floats([getattr(step, name) for step in steps]) for name in (*PLAIN, "first_episode", "chain")
+        }
+        reasons = np.array(reason, dtype=np.uint16).reshape(-1, 3)
+        return cls.from_columns(tuple(episodes), episode, tuple(words), reasons, columns)
+
+    @classmethod
+    def from_columns(
+        cls,
+        episodes: tuple[str, ...],
+        episode: Codes,
+        reasons: tuple[str, ...],
+        reason: Reasons,
+        columns: Mapping[str, Array],
+    ) -> Steps:
+        """From the fields of `Step` as columns, NaN where a number is missing."""
+        bits, *known = (columns[name] for name in _THREE)
+        low, high = _bounds(bits, *known)
+        plain = {name: columns[name] for name in PLAIN}
+        numbers = np.column_stack([bits, *plain.values()])
+        unit = _units(episodes, episode, columns["first_episode"], columns["chain"], numbers)
         return cls(
-            episodes=tuple(episodes),
+            episodes=episodes,
             episode=episode,
-            unit=units(
-                tuple(episodes),
-                episode,
-                floats([step.first_episode for step in steps]),
-                floats([step.chain for step in steps]),
-                np.column_stack([bits, *plain.values()]),
-            ),
-            reasons=tuple(words),
-            reason=np.array(reason, dtype=np.uint16).reshape(-1, 3),
+            unit=unit,
+            reasons=reasons,
+            reason=reason,
             bits=bits,
             low=low,
             high=high,
@@ -154,9 +187,9 @@ class Steps:
         episode = _recoded([(part.episode, part.episodes) for part in parts], episodes)
         unit = _recoded([(part.unit, part.episodes) for part in parts], episodes)
         known = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in ("bits", "low", "high", *_PLAIN)
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in ("bits", "low", "high", *PLAIN)
         }
-        numbers = np.column_stack([known["bits"], *(known[name] for name in _PLAIN)])
+        numbers = np.column_stack([known["bits"], *(known[name] for name in PLAIN)])
         part_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         return cls(
             episode=episode,
@@ -168,7 +201,8 @@ class Steps:
         )
 
 
-_PLAIN = ("action_probability", "confidence", "on_shortest_path", "grounded", "instructed")
+_THREE = ("bits", "exact_bits", "low_bits", "high_bits", "unlisted")
+PLAIN = ("action_probability", "confidence", "on_shortest_path", "grounded", "instructed")
 
 
 def floats(values: Sequence[float | None] | Array) -> Array:
@@ -176,7 +210,7 @@ def floats(values: Sequence[float | None] | Array) -> Array:
     return np.array(values, dtype=np.float64)
 
 
-def bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) -> tuple[Array, Array]:
+def _bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) -> tuple[Array, Array]:
     """Between what each entropy lies over the whole vocabulary; NaN for one that is not of a part of it.
 
     An entropy is known exactly, or bounded by the size of the vocabulary, or by that of the largest there are: what
@@ -189,7 +223,7 @@ def bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) 
     return np.where(known, exact, low), np.where(known, exact, highest)
 
 
-def units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain: Array, numbers: Array) -> Codes:
+def _units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain: Array, numbers: Array) -> Codes:
     """For each step the episode that stands for what its own hangs together with; itself where nothing is known of any.
 
     An episode is a copy where even its last step came after the same questions as in an earlier one; where a log does
