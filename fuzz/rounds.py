@@ -28,7 +28,7 @@ IMPORTED_FIRST = (
     "hypothesis",
     "PIL.Image",
     "howsure.report.run_report",
-    "howsure.report.viewer.app",
+    "howsure.report.viewer.server",
     "howsure.studies.comparing",
     "howsure.studies.entropy",
     "howsure.studies.trajectories",

@@ -86,7 +86,7 @@ def run_overlaid(data: bytes) -> None:
 
 def run_viewed(data: bytes) -> None:
     """Every page of the viewer; one that it has to excuse itself for (a 500) is a fault of ours."""
-    from howsure.report.viewer.app import make_app
+    from howsure.report.viewer.server import make_app
 
     path = _unpacked(data)
     app = make_app(path.parent)
@@ -98,7 +98,7 @@ def run_viewed(data: bytes) -> None:
 
 def viewer_request(data: bytes) -> None:
     """Any path and query, asked of the viewer over a good run."""
-    from howsure.report.viewer.app import make_app
+    from howsure.report.viewer.server import make_app
 
     from fuzz.seeds import example_run
 

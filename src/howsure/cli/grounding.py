@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 
 from howsure.cli import common
-from howsure.cli.commands import View, command
-from howsure.cli.groups import RunsByDefault
+from howsure.cli.commands import RunsByDefault, View, command
 from howsure.options import Opt, Options
 from howsure.studies.grounding.options import ConvertOptions
 
