@@ -98,9 +98,8 @@ def run_viewed(data: bytes) -> None:
 
 def viewer_request(data: bytes) -> None:
     """Any path and query, asked of the viewer over a good run."""
-    from howsure.report.viewer.server import make_app
-
     from fuzz.seeds import example_run
+    from howsure.report.viewer.server import make_app
 
     path = _unpacked(example_run("mcq"))
     status = asyncio.run(_status(make_app(path.parent), data.replace(b"\n", b"")[:4000]))
