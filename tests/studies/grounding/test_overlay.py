@@ -28,8 +28,7 @@ from howsure.studies.grounding.record import Confidence
 from studies.grounding.clicks_on_paper import about, answered, failed, run_of, screen
 
 BLACK, BLUE, GREEN, VERMILION, WHITE, YELLOW = (
-    ImageColor.getrgb(colour)
-    for colour in (look.BLACK, look.BLUE, look.GREEN, look.VERMILION, look.WHITE, look.YELLOW)
+    ImageColor.getrgb(colour) for colour in (look.BLACK, look.BLUE, look.GREEN, look.VERMILION, look.WHITE, look.YELLOW)
 )
 OSWORLD_G = Path(__file__).parents[4] / "shared" / "data" / "osworld_g"
 
@@ -209,18 +208,6 @@ def test_a_size_that_makes_no_sense_is_refused(light: Picture, most_side_px: int
 def test_the_same_sample_is_the_same_picture(light: Picture) -> None:
     sample = answered("s", 0, about(light, instruction="파란색 버튼"), (300.0, 20.0))
     assert draw_overlay(sample, delta=9.0).tobytes() == draw_overlay(sample, delta=9.0).tobytes()
-
-
-def test_a_font_of_the_users_draws_what_it_has(light: Picture, tmp_path: Path) -> None:
-    import matplotlib
-
-    font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
-    sample = answered("s", 0, about(light, instruction="Öffne Отмена 버튼"), (300.0, 20.0))
-    assert draw_overlay(sample, font=font).tobytes() != draw_overlay(sample).tobytes()
-    bad = tmp_path / "no.ttf"
-    bad.write_bytes(b"no font")
-    with pytest.raises(InputError, match="cannot be read as a font"):
-        draw_overlay(sample, font=bad)
 
 
 @pytest.mark.parametrize(
