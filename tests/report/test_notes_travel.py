@@ -20,6 +20,8 @@ from howsure.report.text import figure
 from howsure.report.trajectories_alarms import breakdown_lines
 from howsure.report.viewer.library import Listing
 from howsure.runs import Run
+from howsure.runs.folder import read_summary
+from howsure.studies.summary import Summary
 from howsure.studies.trajectories.judge import Breakdown
 from howsure.studies.trajectories.scores import score_name
 from howsure.studies.trust.artefacts import _plot
@@ -46,8 +48,9 @@ def printed(show: Callable[[Console], None]) -> str:
 
 
 def test_a_note_stands_in_every_list(run: Run) -> None:
-    summary = run.summary
+    summary, known = run.summary, read_summary(run.path, Summary)
     assert summary is not None
+    assert known is not None
     assert summary["headline"][0]["note"] == f"{NOTE}; {TIES}"
     shown = {
         "summary.json": json.loads((run.path / "summary.json").read_text())["headline"][0]["note"],
@@ -55,7 +58,7 @@ def test_a_note_stands_in_every_list(run: Run) -> None:
         "demo": printed(lambda console: print_demo(console, [(summary, 1.0)], run.path)),
         "runs": printed(lambda console: print_runs(console, [(run.path, run)])),
         "viewer's list": str(Listing(run.path.parent).look().finder.table.row(0)["figures"]),
-        "tiles of pages": str(tiles(summary)),
+        "tiles of pages": str(tiles(known.headline, known.coverage)),
         "notebook": run._repr_html_(),
         "howsure runs --json": CliRunner().invoke(app, ["runs", str(run.path.parent), "--json"]).stdout,
     }
