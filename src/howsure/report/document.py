@@ -182,6 +182,8 @@ class Quoted:
 
     text: str
     fold: bool = True
+    label: str = ""
+    """What opens the fold; the beginning of the text where nothing is said."""
     on: On = "everywhere"
 
 

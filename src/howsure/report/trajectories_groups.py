@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.measures import chance_auprc
-from howsure.report.charts import Axis, Chart, Named, dots
+from howsure.report.charts import Axis, Chart, Named, dots, thinned
 from howsure.report.document import Block, Cell, Head, Plot, Prose, Section, Table, Value
 from howsure.report.run_data import RunData
 from howsure.report.sureness import histogram_by_outcome
@@ -332,7 +332,7 @@ def _plots(group: Group, run: RunData) -> list[Block]:
 
 def _against_reward(label: str, values: Floats, rewards: Floats, group: Group, run: RunData) -> Plot:
     known = np.flatnonzero(np.isfinite(values) & np.isfinite(rewards))
-    shown = known[np.unique(np.linspace(0, max(len(known) - 1, 0), MOST_POINTS).astype(int))] if len(known) else known
+    shown = known[thinned(len(known), MOST_POINTS)]
     tasks, keys, rows = run.table.values("task"), run.table.keys, group.rows[shown].tolist()
     points, names = [values[shown].tolist(), rewards[shown].tolist()], [tasks[row] or keys[row] for row in rows]
     chart = Chart("Uncertainty and reward", Axis(label), Axis("reward"))
