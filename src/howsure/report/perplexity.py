@@ -134,7 +134,7 @@ def _by_unit(summary: PerplexitySummary) -> Section:
     heads: list[str | Head] = [
         "all texts",
         Head("count", numeric=True),
-        "bits (95 % interval)",
+        "bits (95 % interval)" if intervals else "bits",
         Head("perplexity", numeric=True),
     ]
     return Section(
