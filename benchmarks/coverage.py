@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 
 from howsure.measures import (
     Interval,
+    PairedDifference,
     ScoredItems,
     auarc,
     auarc_interval,
@@ -40,6 +41,7 @@ from howsure.measures import (
     trust_over_steps,
 )
 from howsure.measures.intervals import ENOUGH_UNITS, LEAST_UNITS
+from howsure.measures.paired_units import Happened, Ratio, difference_of_ratios, difference_of_shares
 
 Array = NDArray[np.float64]
 Rng = np.random.Generator
@@ -463,6 +465,63 @@ def _paired(a: Array, b: Array, units: NDArray[np.int64] | None) -> Interval | N
     return None if found is None else found.interval
 
 
+def two_runs() -> Iterable[Case]:
+    """The same episodes in both, of 2 to 8 steps, of each run its own."""
+    for data, p, other in (("p 0.7", 0.7, 0.7), ("p 0.95", 0.95, 0.95), ("p 0.7 and 0.9", 0.7, 0.9)):
+        draw = partial(_acts, shares=(p, other))
+        yield Case("two runs", f"shares of steps, {data}", lambda more=other - p: more, draw)
+    for data, become in (("normal", lambda z: z), ("skewed", lambda z: -np.log(ndtr(-z)) - 1.0)):
+        yield Case("two runs", f"means of steps, {data}", lambda: 0.0, partial(_mean_gains, become=become))
+        yield Case("two runs", f"T, {data}", lambda: 0.2, partial(_trusts, become=become))
+
+
+def _episodes(rng: Rng, common: Array) -> tuple[NDArray[np.int64], list[Array]]:
+    """Steps of one run: which episode each is of, and standard normal values, AR(1) with φ 0.5, of which 30 % of the
+    variance is what an episode has in `common` in both runs."""
+    units = common.shape[1]
+    there = np.arange(ITEMS) < rng.integers(2, ITEMS + 1, size=(units, 1))
+    own = [autoregressive(rng, units, 0.5).reshape(units, ITEMS) for _ in common]
+    drawn = [math.sqrt(0.3) * one[:, None] + math.sqrt(0.7) * steps for one, steps in zip(common, own, strict=True)]
+    return np.nonzero(there)[0], [steps[there] for steps in drawn]
+
+
+def _acts(rng: Rng, units: int, shares: tuple[float, float]) -> Interval | None:
+    common = rng.normal(size=(1, units))
+    sides = []
+    for share in shares:
+        episodes, (values,) = _episodes(rng, common)
+        sides.append(Happened(values < ndtri(share), episodes))
+    return _known_interval(difference_of_shares(*sides))
+
+
+def _mean_gains(rng: Rng, units: int, become: Callable[[Array], Array]) -> Interval | None:
+    common = rng.normal(size=(1, units))
+    sides = []
+    for _ in range(2):
+        episodes, (values,) = _episodes(rng, common)
+        sides.append(Ratio(become(values), np.ones(len(values)), episodes))
+    return _known_interval(difference_of_ratios(*sides))
+
+
+def _trusts(rng: Rng, units: int, become: Callable[[Array], Array]) -> Interval | None:
+    """T is 0.4 in A and 0.6 in B; none is printed where one of them is not identified."""
+    common = rng.normal(size=(2, units))
+    sides = []
+    for part in (0.4, 0.6):
+        episodes, drawn = _episodes(rng, common)
+        first, second = (0.4 * become(values) for values in drawn)
+        by_s, by_both = part * GAIN + first, GAIN + 0.5 * first + second
+        h_x = np.full(len(episodes), 30.0)
+        if not trust_over_steps(h_x, h_x - by_s, h_x - by_both, episodes=episodes, floor=0.01).identified:
+            return None
+        sides.append(Ratio(by_s, by_both, episodes))
+    return _known_interval(difference_of_ratios(*sides))
+
+
+def _known_interval(found: PairedDifference | None) -> Interval | None:
+    return None if found is None else found.interval
+
+
 def perplexities() -> Iterable[Case]:
     """Nats per byte over documents: its interval is that of bits per byte, and of perplexity after 2 to its power."""
     for data, sigma in (
@@ -481,7 +540,9 @@ def _documents(rng: Rng, documents: int, sigma: float) -> Interval | None:
     return ratio_interval(sizes * hard, sizes)
 
 
-GROUPS = (means, shares, medians, trusts, aurocs, aurcs, overconfidences, floors, differences, perplexities)
+GROUPS = (
+    means, shares, medians, trusts, aurocs, aurcs, overconfidences, floors, differences, two_runs, perplexities
+)  # fmt: skip
 
 
 def cases(names: Sequence[str] = ()) -> list[Case]:

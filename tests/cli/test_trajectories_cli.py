@@ -156,7 +156,7 @@ def test_interventions_and_their_curve(tmp_path: Path) -> None:
     done = howsure("trajectories", log, *policies, "--detector", "threshold", "--plot", plot)
     assert done.returncode == 0, done.stderr
     assert "failures caught" in done.stdout
-    assert "it is the one to beat" in done.stdout
+    assert "the baseline to beat" in done.stdout
     assert "for this set nothing is guaranteed" in " ".join(done.stdout.split())
     assert "_$confirm␁$ (cost 1, rescues 50.0 %, spoils 0.0 %)" in done.stdout
     assert (

@@ -18,8 +18,11 @@ from howsure.report.html import tiles
 from howsure.report.terminal import print_demo, print_runs
 from howsure.report.text import figure
 from howsure.report.trajectories_alarms import breakdown_lines
+from howsure.report.trust_steps import worked_out
 from howsure.report.viewer.library import Listing
-from howsure.runs import Run
+from howsure.runs import Run, Sample
+from howsure.runs.folder import read_summary
+from howsure.studies.summary import Summary
 from howsure.studies.trajectories.judge import Breakdown
 from howsure.studies.trajectories.scores import score_name
 from howsure.studies.trust.artefacts import _plot
@@ -46,8 +49,9 @@ def printed(show: Callable[[Console], None]) -> str:
 
 
 def test_a_note_stands_in_every_list(run: Run) -> None:
-    summary = run.summary
+    summary, known = run.summary, read_summary(run.path, Summary)
     assert summary is not None
+    assert known is not None
     assert summary["headline"][0]["note"] == f"{NOTE}; {TIES}"
     shown = {
         "summary.json": json.loads((run.path / "summary.json").read_text())["headline"][0]["note"],
@@ -55,7 +59,7 @@ def test_a_note_stands_in_every_list(run: Run) -> None:
         "demo": printed(lambda console: print_demo(console, [(summary, 1.0)], run.path)),
         "runs": printed(lambda console: print_runs(console, [(run.path, run)])),
         "viewer's list": str(Listing(run.path.parent).look().finder.table.row(0)["figures"]),
-        "tiles of pages": str(tiles(summary)),
+        "tiles of pages": str(tiles(known.headline, known.coverage)),
         "notebook": run._repr_html_(),
         "howsure runs --json": CliRunner().invoke(app, ["runs", str(run.path.parent), "--json"]).stdout,
     }
@@ -79,17 +83,20 @@ def test_adapted_scores_are_called_adapted() -> None:
 @pytest.mark.parametrize(
     ("bits", "more", "words"),
     [
-        ((2.0, 1.5, 1.0), {}, "0.5000"),
-        ((1.0, 1.1, 1.3), {}, "— (less sure when told everything)"),
-        ((1.0, 1.0, 0.995), {}, "— (ΔH_L,S is below 0.01 bits)"),
-        ((2.0, 2.0, 1.0), {"knowledge_count": 0}, "— (X and X|S are the same prompt)"),
-        ((2.0, 1.0, 1.0), {"instruction": None}, "— (X|S and X|L,S are the same prompt)"),
+        ((2.0, 1.5, 1.0), {}, "= 0.5000"),
+        ((1.0, 1.1, 1.3), {}, "told everything it was less sure"),
+        ((1.0, 1.0, 0.995), {}, "less than 0.01 bits"),
+        ((2.0, 2.0, 1.0), {"knowledge_count": 0}, "X and X|S are the same prompt"),
+        ((2.0, 1.0, 1.0), {"instruction": None}, "X|S and X|L,S are the same prompt"),
     ],
 )
 def test_a_step_has_t_only_where_it_is_a_share(bits: tuple[float, ...], more: dict[str, Any], words: str) -> None:
-    conditions = {name: {"entropy_bits": value} for name, value in zip(("X", "X|S", "X|L,S"), bits, strict=True)}
-    result = {"conditions": conditions, "trust": 0.5, "knowledge_count": 1, "instruction": "go"} | more
-    assert trust_report._trust(result) == words
+    conditions = Conditions(*(ConditionRecord(entropy_bits=value) for value in bits))
+    known: dict[str, Any] = {"trust": 0.5, "knowledge_count": 1, "instruction": "go"} | more
+    step = TrustRecord(episode=1, step=1, conditions=conditions, **known)
+    assert words in worked_out(step)
+    shown = trust_report.row(Sample("1:1", 0, step))["trust"]
+    assert shown == (0.5 if words.startswith("=") else None)
 
 
 def test_the_replay_shows_no_t_of_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:

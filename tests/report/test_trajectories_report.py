@@ -252,7 +252,7 @@ def test_tables_have_every_point_of_their_plots(tmp_path: Path) -> None:
     ]
     markup = page(study(tmp_path, results(*runs)))
     assert "more rows" not in markup
-    assert {row[0] for row in cells(markup, "share of failures found")} == {one.name for one in DRAWN}
+    assert {row[0] for row in cells(markup, "share of failures found")} == set(DRAWN.values())
     assert "500 of 520 runs are drawn" in markup
 
 
@@ -270,13 +270,10 @@ def test_all_parts_of_a_judged_group(judged: StoredRun) -> None:
     ]  # fmt: skip
     assert "15 runs of 15 tasks, 3 failed" in text_of(titled(judged, "airline, gpt-x"))
     markup = titled(judged, "foretell failure?")
-    scores = text_of(markup)
-    assert "agent: mean U, AUROC 1.00" in scores
-    assert "number of turns, AUROC 0.50" in scores
     curve = cells(markup, "share of failures found")
-    assert ["agent: mean U", "0", "1"] in curve, "every failure before the first solved run"
-    assert ["number of turns", "1", "1"] in curve
-    assert len([row for row in curve if row[0] == "number of turns"]) == 2, "a tie of all is one step"
+    assert ["agent: mean", "0", "1"] in curve, "every failure before the first solved run"
+    assert ["turn count", "1", "1"] in curve
+    assert len([row for row in curve if row[0] == "turn count"]) == 2, "a tie of all is one step"
     rows = {row[0]: row[1:] for row in cells(markup, "AUROC (chance 0.500)")}
     assert rows["turn count"][:2] == ["15", "0.50 (about 0.19 to 0.81)"]
     assert rows["agent: rms"][2] == "1.000"
@@ -293,10 +290,9 @@ def test_alarms_are_drawn_where_they_rang(judged: StoredRun) -> None:
     markup = titled(judged, "alarm have rung?")
     caught = {row[0]: row[1:] for row in cells(markup, "false alarms")}
     assert caught["cusum"][0] == "3 of 3, 100.0 %"
-    rings = {row[0]: row[1:] for row in cells(markup, "alarm when")}
-    assert rings["turn count"][0] == "turn k is reached, whatever was said: the baseline to beat"
-    assert rings["cusum"][1] == "2 and 2"
+    assert caught["cusum"][2:] == ["2.0", "2 and 2"], "turns still to come, and their quartiles"
     said = text_of(markup)
+    assert "turn count, when turn k is reached, whatever was said: the baseline to beat; threshold, when" in said
     assert "for this set nothing is guaranteed" in said
     assert "failures caught: no interval: 3 tasks, and it takes at least 5" in said
     assert re.search(r"against turn count, cusum: \+[0-9.]+ points of failures caught; nobody can say", said)
@@ -372,8 +368,8 @@ def test_a_run_in_progress_shows_what_its_rows_allow(tmp_path: Path) -> None:
     run = unfinished(study(tmp_path, calm_and_wild()))
     assert run.summary is None
     assert titles(run) == ["airline, gpt-x", "Did uncertainty foretell failure?"]
-    assert "agent: mean U" in text_of(titled(run, "foretell failure?"))
-    assert "AUROC 1.00" not in text_of(page(run))
+    assert "agent: mean" in text_of(titled(run, "foretell failure?"))
+    assert "AUROC (chance" not in page(run)
     assert cards(run)[0]
     assert "U 5.000 nats" in text_of(about(run, row_of(run, 12)))
 
@@ -409,6 +405,18 @@ def test_rewards_between_solved_and_failed_have_a_plot(tmp_path: Path) -> None:
     ]
     rows = cells(titled(study(tmp_path, results(*runs)), "foretell failure?"), "reward")
     assert rows == [["t0", "1", "0.25"], ["t1", "2", "1"]]
+
+
+def test_adapted_scores_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from studies.trajectories.test_study import Flat
+
+    monkeypatch.setattr("howsure.studies.trajectories.study.SentenceEmbedder", Flat)
+    run = study(tmp_path, calm_and_wild(), distances=True)
+    shown = " ".join(printed(document_of(run), 80).split())
+    for words in ("agent: distance *", "overall: learned *", "* adapted from SAUP", "do not reproduce it"):
+        assert words in shown, words
+    rows = {row[0] for row in cells(titled(run, "foretell failure?"), "AUROC (chance 0.500)")}
+    assert {"user: distance *", "user: learned *", "turn count"} <= rows
 
 
 # -- samples worth a look --------------------------------------------------------------------------------------------

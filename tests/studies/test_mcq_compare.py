@@ -188,9 +188,9 @@ def test_unfinished_and_foreign_runs_are_refused(tmp_path: Path, runs: tuple[Pat
     (runs[1] / "run.json").write_text(json.dumps(manifest | {"items": 9}))
     with pytest.raises(InputError, match=r"not finished \(finished, 8 of 9 questions\)"):
         howsure.compare(*runs)
-    manifest["identity"]["study"] = "trust"
+    manifest["identity"]["study"] = "trust coherent"
     (runs[1] / "run.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match="'trust', and only mcq, .* runs can be compared"):
+    with pytest.raises(InputError, match="'trust coherent', and only mcq, .* runs can be compared"):
         howsure.compare(*runs)
     with pytest.raises(InputError, match="is not a run folder"):
         howsure.compare(runs[0], tmp_path)

@@ -259,9 +259,9 @@ def test_runs_of_different_studies_are_refused_in_one_sentence(tmp_path: Path) -
     with pytest.raises(InputError, match="read is a run of perplexity, .*asked one of mcq: compare runs of the same"):
         howsure.compare(tmp_path / "read", tmp_path / "asked")
     manifest = json.loads((tmp_path / "read" / "run.json").read_text())
-    manifest["identity"]["study"] = "trust"
+    manifest["identity"]["study"] = "trust coherent"
     (tmp_path / "read" / "run.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match="'trust', and only mcq, .* runs can be compared"):
+    with pytest.raises(InputError, match="'trust coherent', and only mcq, .* runs can be compared"):
         howsure.compare(tmp_path / "asked", tmp_path / "read")
 
 

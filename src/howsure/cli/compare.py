@@ -28,8 +28,9 @@ def compare(options: CompareOptions, view: FlipsView) -> int:
     """Compare two finished runs over the same data: what changed, and is it more than chance?
 
     mcq runs over the same questions, perplexity runs over the same texts (per
-    byte), grounding runs over the same screens, or trajectories runs over the
-    same tasks. Works from the run folders alone; no model is loaded.
+    byte), grounding runs over the same screens, trajectories runs over the same
+    tasks, or trust runs over the same episodes. Works from the run folders
+    alone; no model is loaded.
 
     Example: howsure compare runs/before runs/after
     """

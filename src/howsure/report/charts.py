@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import htpy as h
+import numpy as np
 from htpy import Element, Node
 
 from howsure.report.document import Cell, On, Plot, Value
@@ -109,6 +110,7 @@ LEFT, RIGHT, TOP, BOTTOM = 62.0, 20.0, 10.0, 44.0
 HALF_LETTER_PX = 3.4
 """Room that a label takes for each letter on either side of its middle."""
 MOST_SERIES = 6
+MOST_POINTS = 2_000
 LABEL_CHARACTERS = 48
 TIP_CHARACTERS = 300
 
@@ -417,6 +419,11 @@ def _finite(value: float | None) -> TypeGuard[float]:
 def px(value: float) -> str:
     """A coordinate: a tenth of a pixel is enough."""
     return f"{value:.1f}".removesuffix(".0")
+
+
+def thinned(count: int, most: int = MOST_POINTS) -> list[int]:
+    """Places spread evenly over so many, all of them where they are few: more marks than this are one blot."""
+    return list(range(count)) if count <= most else np.linspace(0, count - 1, most).round().astype(int).tolist()
 
 
 # -- values by name ---------------------------------------------------------------------------------------------------

@@ -56,13 +56,13 @@ class Value:
         return self.text()
 
     def text(self, *, narrow: bool = False) -> str:
-        """`0.833 (about 0.282 to 1.000)`; narrow, `0.833 (~.28–1.00)`."""
+        """`0.833 (about 0.282 to 1.000)`; narrow, `0.833 (≈.28–1.00)`."""
         if self.value is None:
             return f"— ({self.note})" if self.note else "—"
         if self.is_difference:
             scale, unit, digits = _DIFFERENCES.get(self.unit, (1.0, self.unit, 3))
             digits = 0 if narrow and scale > 1 else digits
-            return signed(self.value, unit, scale, digits, self._entry()).replace("about ", "~" if narrow else "about ")
+            return signed(self.value, unit, scale, digits, self._entry()).replace("about ", "≈" if narrow else "about ")
         shown = self._narrow() if narrow else value_with_interval(self._entry())
         return shown if self.of is None else f"{self.count:,} of {self.of:,}, {shown}"
 
@@ -77,7 +77,7 @@ class Value:
         scale, digits = (100.0, 0) if self.unit == "share" else (1.0, 2)
         ends = interval_text({"low": self.low, "high": self.high}, scale, digits)
         low, _, high = (end.removeprefix("0") if end.startswith("0.") else end for end in ends.partition(" to "))
-        return f"{alone} ({'~' if self.approximate else ''}{low}–{high})"
+        return f"{alone} ({'≈' if self.approximate else ''}{low}–{high})"
 
 
 _ABSENT = object()
@@ -182,6 +182,8 @@ class Quoted:
 
     text: str
     fold: bool = True
+    label: str = ""
+    """What opens the fold; the beginning of the text where nothing is said."""
     on: On = "everywhere"
 
 

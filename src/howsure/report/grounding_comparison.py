@@ -92,6 +92,7 @@ def _rows(found: GroundingComparison, figures: list[Named]) -> list[Row]:
             return ""
         return Value(value, decimals=1) if unit == UNIT else Value(value, unit)
 
+    scored = [f"{one.coverage.scored:,} of {one.coverage.items:,}" for one in (a, b)]
     counts = [("wrong format", a.wrong_format_count, b.wrong_format_count)]
     counts.append(("refused", a.refused_count, b.refused_count))
     return [
@@ -100,7 +101,7 @@ def _rows(found: GroundingComparison, figures: list[Named]) -> list[Row]:
             for name, unit, change in figures
         ),
         *((name, in_a, in_b, f"{in_b - in_a:+,}") for name, in_a, in_b in counts if in_a or in_b),
-        ("coverage", a.coverage.text, b.coverage.text, ""),
+        ("scored", scored[0], scored[1], ""),
     ]
 
 

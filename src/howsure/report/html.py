@@ -95,7 +95,7 @@ def block(one: Block) -> Node:
         case Notes():
             return notes(one.lines)
         case Quoted():
-            return long_text(one.text, fold=one.fold)
+            return long_text(one.text, fold=one.fold, label=one.label)
         case Tokens():
             return [legend(), shaded(one.shades, one.label)]
         case Html():
@@ -127,7 +127,7 @@ def words(text: object, characters: int = CELL_CHARACTERS) -> str:
     return shortened(str(text), characters)
 
 
-def long_text(text: str, *, fold: bool = True) -> Node:
+def long_text(text: str, *, fold: bool = True, label: str = "") -> Node:
     """A text from outside as it is, line breaks and all; a long one is folded, a very long one cut, and says so."""
     shown = printable(text[:MOST_CHARACTERS])
     rest = len(text) - MOST_CHARACTERS
@@ -136,7 +136,9 @@ def long_text(text: str, *, fold: bool = True) -> Node:
         return [h.pre(class_="said", dir="auto")[shown], cut]
     return [
         h.details(class_="folded")[
-            h.summary[h.span(class_="said", dir="auto")[words(text, 300)], h.span(class_="quiet")[" all of it"]],
+            h.summary[
+                label or [h.span(class_="said", dir="auto")[words(text, 300)], h.span(class_="quiet")[" all of it"]]
+            ],
             h.pre(class_="said", dir="auto")[shown],
             cut,
         ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from howsure.evidence import Distribution, TokenLogprobs
-from howsure.report.charts import Axis, Chart, Named, dots
+from howsure.report.charts import Axis, Chart, Named, dots, thinned
 from howsure.report.comparison import Flips, Row, differences, figure_rows, flips, mcnemar_in_words, what_changed
 from howsure.report.document import Block, Card, Cell, Facts, Head, Html, Marked, Plot, Quoted, Section, Table, Value
 from howsure.report.html import number, table, words
@@ -40,7 +40,6 @@ MOST_CARDS = 5
 SHOWN_FAILURES = 10
 CARD_CHOICES = 8
 """On the card of a question; its page has all."""
-MOST_POINTS = 2_000
 _SCORES = {
     "sum": "sum of log-probabilities, decides",
     "per_token": "mean per token",
@@ -374,11 +373,6 @@ def _confidence(a: StoredRun, b: StoredRun) -> list[Section]:
     names = [str(a.table.values("id")[place]) for place in places[known, 0].tolist()]
     plot = _scatter(first, second, kind, names, int((~known).sum()))
     return [Section("Sure of the same things?", [plot])]
-
-
-def thinned(count: int, most: int = MOST_POINTS) -> Any:
-    """Places spread evenly over so many, all of them where they are few."""
-    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).round().astype(np.intp)
 
 
 def _scatter(first: Any, second: Any, kind: Any, names: list[str], not_scored: int) -> Plot:

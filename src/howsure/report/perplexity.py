@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from howsure.evidence import TokenLogprobs
-from howsure.report.charts import Axis, Chart, Named, dots
+from howsure.report.charts import Axis, Chart, Named, dots, thinned
 from howsure.report.comparison import Row, around_zero, what_changed
 from howsure.report.document import (
     Block,
@@ -134,7 +134,7 @@ def _by_unit(summary: PerplexitySummary) -> Section:
     heads: list[str | Head] = [
         "all texts",
         Head("count", numeric=True),
-        "bits (95 % interval)",
+        "bits (95 % interval)" if intervals else "bits",
         Head("perplexity", numeric=True),
     ]
     return Section(
@@ -440,8 +440,7 @@ def _differences(found: PerplexityComparison) -> list[Section]:
 
 
 def _scatter(documents: Sequence[Any]) -> Plot:
-    step = max(1, math.ceil(len(documents) / MOST_POINTS))
-    shown = documents[::step]
+    shown = [documents[place] for place in thinned(len(documents), MOST_POINTS)]
     some = f" {len(shown):,} of {len(documents):,} are drawn." if len(shown) < len(documents) else ""
     rows = [(short_name(one.document), one.bits_per_byte_a, one.bits_per_byte_b) for one in shown]
     first, second = [one[1] for one in rows], [one[2] for one in rows]

@@ -16,7 +16,6 @@ from howsure.report.comparison import Flips, Row, differences, figure_rows, flip
 from howsure.report.document import (
     Block,
     Card,
-    Cell,
     Document,
     Facts,
     Head,
@@ -41,7 +40,7 @@ from howsure.report.trajectories_talk import about, mean_in_words, spark
 from howsure.runs import Sample
 from howsure.studies.comparing import McNemar, PairedFigure
 from howsure.studies.trajectories.comparison import AurocDifference, Flip, TrajectoriesComparison
-from howsure.studies.trajectories.document import infinite, left_out, mean, missing_turns, preview
+from howsure.studies.trajectories.document import infinite, mean, missing_turns, preview
 from howsure.studies.trajectories.judge import key_of
 from howsure.studies.trajectories.scores import turns_of, uncertainties
 from howsure.studies.trajectories.summary import Statistics, TrajectoriesSummary
@@ -57,28 +56,21 @@ COLUMNS = (
     Column("reward", "reward", "number", help="As the log has it; 1 is solved, below that a run has failed."),
     Column("solved", "solved", "flag", help="Whether the reward is 1; empty where there is none."),
     Column("turns", "turns", "number", digits=0, help="Messages of agent and user."),
-    Column(
-        "agent_mean",
-        "agent, mean U",
-        "number",
-        "nats",
-        help="Mean of −ln p per token over the agent's turns; those of infinite U are left out, and counted beside it.",
-    ),
+    Column("agent_mean", "agent, mean U", "number", "nats",
+           help="Mean of −ln p per token over the agent's turns; those of infinite U are left out, and counted beside "
+           "it."),
     Column("user_mean", "user, mean U", "number", "nats", help="The same over the user's turns."),
-    Column(
-        "largest", "largest U", "number", "nats", help="The U of the turn that was least sure; empty if it is infinite."
-    ),
+    Column("largest", "largest U", "number", "nats",
+           help="The U of the turn that was least sure; empty if it is infinite."),
     Column("scored", "turns scored", "number", digits=0, help="Turns that have a U; the others say why not."),
-    Column(
-        "infinite", "infinite U", "number", digits=0, help="Turns with a token of probability zero, among those scored."
-    ),
+    Column("infinite", "infinite U", "number", digits=0,
+           help="Turns with a token of probability zero, among those scored."),
     Column("missing", "turns without U", "text", help="Why turns have no U, with counts."),
-    Column(
-        "scored_by", "scored by", "word", help="log: the writer's own log-probabilities; else the model that read it."
-    ),
+    Column("scored_by", "scored by", "word",
+           help="log: the writer's own log-probabilities; else the model that read it."),
     Column("termination", "ended by", "word"),
     Column("opening", "opening", "text", help="What the conversation is about, in the words of who brought it."),
-)
+)  # fmt: skip
 
 OPENING_CHARACTERS = 300
 MOST_CARDS = 5
@@ -171,24 +163,14 @@ def _without_plots(section: Section) -> Section:
 
 
 def _overall(summary: TrajectoriesSummary) -> Section:
-    """Mean and spread of both actors; a terminal has them in its first lines."""
-    heads = ["", "turns", "mean U, nats", "standard deviation", "least", "most"]
+    """Mean and spread of both actors over finite turns; a terminal has them in its first lines."""
     rows = [
-        (actor, one.turns, *(_spread(one)), left_out(one.infinite_turns) or "")
+        (actor, one.turns, one.mean, one.std, one.min, "∞" if one.infinite_turns else one.max)
         for actor, one in summary.statistics.items()
     ]
-    has_infinite = any(one.infinite_turns for one in summary.statistics.values())
-    table = Table(
-        [*heads, "mean and standard deviation are"] if has_infinite else heads,
-        rows if has_infinite else [one[:-1] for one in rows],
-    )
+    heads = ["", "turns", "mean U, nats", "standard deviation", "least", "most"]
     messages = Prose(f"{counted(summary.simulations, 'run')}. Messages: {_messages(summary)}.", "quiet")
-    return Section("All turns together", [table, messages], on="page")
-
-
-def _spread(one: Statistics) -> tuple[Cell, ...]:
-    most = "∞" if one.infinite_turns else one.max
-    return one.mean, one.std, "∞" if one.infinite_turns == one.turns and one.turns else one.min, most
+    return Section("All turns together", [Table(heads, rows), messages], on="page")
 
 
 def _messages(summary: TrajectoriesSummary) -> str:
@@ -362,8 +344,7 @@ def _why_none(run: RunData, confidence: NDArray[np.float64]) -> str:
 def _card(run: RunData, place: int) -> Card:
     one = run.table.row(place)
     known = _known(one["_agent"])
-    shown = mean_in_words(known, 2) if mean(known) is not None else "infinite U"
-    verdict = f"mean U {shown}" if mean(known) is not None else shown
+    verdict = "infinite U" if mean(known) is None else f"mean U {mean_in_words(known, 2)}"
     verdict += f", {'solved' if one['solved'] else 'failed'}"
     trial = "" if one["trial"] is None else f"trial {one['trial']}, "
     facts = f"{trial}reward {one['reward']:.2f}, {counted(one['turns'], 'turn')}"
@@ -371,11 +352,8 @@ def _card(run: RunData, place: int) -> Card:
 
     def body() -> list[Block]:
         opening = one["opening"] or _first_words(run.sample(place).result)
-        return [
-            Prose(f"{about_it}: {facts}" if about_it else facts, "quiet"),
-            Html(spark(one["_agent"], "agent")),
-            Quoted(opening),
-        ]
+        shown = Prose(f"{about_it}: {facts}" if about_it else facts, "quiet")
+        return [shown, Html(spark(one["_agent"], "agent")), Quoted(opening)]
 
     key = run.table.keys[place]
     link = run.links.sample(key)

@@ -12,9 +12,9 @@ from howsure.report.document import Block, Cell, Head, Lines, Plot, Prose, Secti
 from howsure.report.html import SHOWN_ROWS
 from howsure.report.sureness import histogram_by_outcome
 from howsure.report.text import counted, percent, shortened
-from howsure.report.trajectories_groups import Group, alarms_of, leading_detector, rings_when
-from howsure.studies.trajectories.alarm_stats import DetectorStats, MarkStats
-from howsure.studies.trajectories.breakdown import TURN_COUNT
+from howsure.report.trajectories_groups import Group, alarms_of, leading_detector
+from howsure.studies.trajectories.alarm_stats import AgainstTurnCount, AlarmShare, DetectorStats, MarkStats, NearMarks
+from howsure.studies.trajectories.breakdown import DETECTORS
 from howsure.studies.trajectories.intervention import InterventionRow, Interventions, PolicyTerms
 from howsure.studies.trajectories.judge import Breakdown
 
@@ -40,45 +40,34 @@ def alarms(group: Group, breakdown: Breakdown, title: str) -> Section:
         "runs that fail, early, and rarely in others; and it does so better than turn count, an alarm at a fixed "
         "number of turns."
     )
-    blocks: list[Block] = [Prose("No alarm could be fitted to these runs.")]
-    if tried:
-        plots = [*_shares(tried, breakdown.false_alarm_rate), _how_early(group)]
-        blocks = [*(one for one in plots if one is not None), _detectors(tried, breakdown), _about_detectors(tried)]
-    return Section(title, [*blocks, *(Prose(line, "quiet") for line in breakdown_lines(breakdown))], lead)
-
-
-def _shares(tried: dict[str, DetectorStats], aim: float) -> list[Plot]:
-    texts = (
-        (
-            "Failures in which an alarm rang",
-            "Further right is better. The dot is the share; upright: the rate of false alarms, which alarms at random "
-            "would reach too.",
-            "failed runs",
-            "by chance",
-        ),
-        (
-            "False alarms: solved runs in which one rang",
-            "Further left is better. Thresholds aim at the upright line: they keep to it on average over draws of the "
-            "runs that they were fitted on, which is no guarantee for these runs.",
-            "solved runs",
-            "aimed at",
-        ),
+    lines = [Prose(line, "quiet") for line in breakdown_lines(breakdown)]
+    if not tried:
+        return Section(title, [Prose("No alarm could be fitted to these runs."), *lines], lead)
+    aim = breakdown.false_alarm_rate
+    caught = dots(
+        "Failures in which an alarm rang",
+        "Further right is better. The dot is the share; upright: the rate of false alarms, which alarms at random "
+        "would reach too.",
+        Axis("failed runs", 0, 1, percent=True),
+        _named({name: stats.caught for name, stats in tried.items()}),
+        level=(aim, "by chance"),
+        over="tasks",
     )
-    shares = [
-        [(_name(name), stats.caught) for name, stats in tried.items()],
-        [(_name(name), stats.false_alarms) for name, stats in tried.items()],
-    ]
-    return [
-        dots(
-            title,
-            caption,
-            Axis(of, 0, 1, percent=True),
-            [Named(name, Value.at(share, unit="share"), f"{share.count} of {share.of}") for name, share in by],
-            level=(aim, level),
-            over="tasks",
-        )
-        for (title, caption, of, level), by in zip(texts, shares, strict=True)
-    ]
+    false = dots(
+        "False alarms: solved runs in which one rang",
+        "Further left is better. Thresholds aim at the upright line: they keep to it on average over draws of the runs "
+        "that they were fitted on, which is no guarantee for these runs.",
+        Axis("solved runs", 0, 1, percent=True),
+        _named({name: stats.false_alarms for name, stats in tried.items()}),
+        level=(aim, "aimed at"),
+        over="tasks",
+    )
+    plots = [one for one in (caught, false, _how_early(group)) if one is not None]
+    return Section(title, [*plots, _detectors(tried, breakdown.watched), *lines], lead)
+
+
+def _named(shares: dict[str, AlarmShare]) -> list[Named]:
+    return [Named(_name(name), Value.at(one, unit="share"), f"{one.count} of {one.of}") for name, one in shares.items()]
 
 
 def _how_early(group: Group) -> Plot | None:
@@ -102,35 +91,26 @@ def _how_early(group: Group) -> Plot | None:
     )
 
 
-def _detectors(tried: dict[str, DetectorStats], breakdown: Breakdown) -> Table:
+def _detectors(tried: dict[str, DetectorStats], watched: str) -> Table:
+    """Medians with their intervals; the quartiles say how the runs themselves differ."""
     heads: list[str | Head] = [
-        Head(f"alarms on {breakdown.watched} turns", short="alarms"),
+        Head(f"alarms on {watched} turns", short="alarms"),
         "failures caught",
         "false alarms",
         Head("median turns still to come", short="to come"),
+        Head("quartiles", wide=True),
     ]
     rows = []
     for name, stats in tried.items():
-        lead = stats.turns_before_end
-        early = None if lead is None else Value.at(lead, "median", decimals=1)
         shares = (replace(Value.at(one, unit="share"), note=None) for one in (stats.caught, stats.false_alarms))
-        rows.append((_name(name), *shares, early))
-    return Table(heads, rows, "Intervals are of 95 %, over tasks.")
-
-
-def _about_detectors(tried: dict[str, DetectorStats]) -> Table:
-    """Quartiles say how the runs themselves differ."""
-    rows = [
-        (
-            _name(name),
-            rings_when(name),
-            None
-            if (lead := stats.turns_before_end) is None
-            else f"{lead.lower_quartile:g} and {lead.upper_quartile:g}",
+        lead = stats.turns_before_end
+        early = (
+            (None, None)
+            if lead is None
+            else (Value.at(lead, "median", decimals=1), f"{lead.lower_quartile:g} and {lead.upper_quartile:g}")
         )
-        for name, stats in tried.items()
-    ]
-    return Table(["detector", "alarm when", "quartiles of turns still to come"], rows, on="page")
+        rows.append((_name(name), *shares, *early))
+    return Table(heads, rows, "Intervals are of 95 %, over tasks.")
 
 
 def breakdown_lines(breakdown: Breakdown) -> list[str]:
@@ -141,12 +121,12 @@ def breakdown_lines(breakdown: Breakdown) -> list[str]:
         "tasks, they keep to that rate on average over draws of such runs, if runs are exchangeable; runs of one task "
         "are not, and for this set nothing is guaranteed"
     ]
-    if breakdown.detectors.get(TURN_COUNT) and breakdown.detectors[TURN_COUNT].tried:
-        lines.append("turn count rings at a fixed number of turns, whatever was said: it is the one to beat")
-    tried = [stats for stats in breakdown.detectors.values() if stats.tried]
+    tried = {name: stats for name, stats in breakdown.detectors.items() if stats.tried}
+    when = [f"{_name(name)}, when {DETECTORS[name].rings_when}" for name in tried if name in DETECTORS]
+    lines += [f"alarms: {'; '.join(when)}"] if when else []
     for what, shares in (
-        ("failures caught", [stats.caught for stats in tried]),
-        ("false alarms", [stats.false_alarms for stats in tried]),
+        ("failures caught", [stats.caught for stats in tried.values()]),
+        ("false alarms", [stats.false_alarms for stats in tried.values()]),
     ):
         lines += [f"{what}: {note}" for note in dict.fromkeys(share.note for share in shares) if note]
     why_not: dict[str, list[str]] = {}
@@ -161,8 +141,7 @@ def breakdown_lines(breakdown: Breakdown) -> list[str]:
         beside = stats.against_turn_count
         if beside is not None and beside.difference is not None:
             verdict = beside.note or f"{_name(name)} clearly beats an alarm at a fixed number of turns"
-            more = replace(Value.at(beside, "difference", "share", is_difference=True), note=None)
-            lines.append(f"against turn count, {_name(name)}: {more} of failures caught; {verdict}")
+            lines.append(f"against turn count, {_name(name)}: {_more(beside)} of failures caught; {verdict}")
         lines += [_beside(_name(name), kind, marks) for kind, marks in stats.marks.items() if marks.alarmed]
     for kind, count in breakdown.marks_before_watch.items():
         lines.append(f"{counted(count, kind.replace('_', ' '))} before the first watched turn: no alarm can tell of it")
@@ -181,11 +160,14 @@ def _beside(name: str, kind: str, marks: MarkStats) -> str:
     near = marks.near
     if near is None:
         return line
-    more = replace(Value.at(near, "difference", "share", is_difference=True), note=None)
     return (
         f"{line}; {percent(near.value)} of the alarms lie next to one, {percent(near.value_at_random)} would by "
-        f"chance: {more}{f' ({near.note})' if near.note else ''}"
+        f"chance: {_more(near)}{f' ({near.note})' if near.note else ''}"
     )
+
+
+def _more(difference: AgainstTurnCount | NearMarks) -> Value:
+    return Value.at(difference, "difference", "share", is_difference=True)
 
 
 # -- interventions ----------------------------------------------------------------------------------------------------
@@ -245,8 +227,7 @@ def _policy_table(rows: Sequence[InterventionRow], policy: PolicyTerms, saves: b
     if policy.spoil > 0:
         figures.append(("runs spoiled", [_expected(row, "successes_spoiled", "spoiled") for row in shown]))
         figures.append(("net avoided", [_expected(row, "net_avoided", "net") for row in shown]))
-    costs: list[Cell] = [Value(row.cost_per_avoided_failure, decimals=2) for row in shown]
-    figures.append(("cost of one avoided", costs))
+    figures.append(("cost of one avoided", [Value(row.cost_per_avoided_failure, decimals=2) for row in shown]))
     if saves:
         figures.append(("net saving", [_expected(row, "net_saving", "saving") for row in shown]))
     return Table(["", *(WHEN[row.when] for row in shown)], [(name, *cells) for name, cells in figures])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.measures import chance_auprc
-from howsure.report.charts import Axis, Chart, Named, dots
+from howsure.report.charts import Axis, Chart, Named, dots, thinned
 from howsure.report.document import Block, Cell, Head, Plot, Prose, Section, Table, Value
 from howsure.report.run_data import RunData
 from howsure.report.sureness import histogram_by_outcome
@@ -140,11 +140,6 @@ def leading_detector(group: Group, alarms: dict[str, list[Alarm]]) -> str | None
     return next((name for name in wanted if alarms.get(name)), None)
 
 
-def rings_when(detector: str) -> str:
-    """What makes a detector ring; nothing for one of another version."""
-    return DETECTORS[detector].rings_when if detector in DETECTORS else ""
-
-
 # -- over the turns ---------------------------------------------------------------------------------------------------
 
 
@@ -249,15 +244,17 @@ def _reading(outcomes: Sequence[Outcome]) -> str:
     most = max(len(one.rows) for one in outcomes)
     if most == 1:
         return "A line is a run."
-    ends = f", and a median of {LEAST_RUNS} runs or more ends where fewer than {LEAST_RUNS} are left"
+    text = (
+        "Thick: the median over runs; shaded: the middle half of them; thin: a few runs by themselves. Later turns are "
+    )
+    text += "those of long runs alone"
+    if most >= LEAST_RUNS:
+        text += f", and a median of {LEAST_RUNS} runs or more ends where fewer than {LEAST_RUNS} are left"
+    both = {"solved", "failed"} <= {one.name for one in outcomes}
     luck = (
         " A line of failed runs that leaves that of solved ones may foretell failure; with few runs it is often luck."
     )
-    return (
-        "Thick: the median over runs; shaded: the middle half of them; thin: a few runs by themselves. Later turns are "
-        f"those of long runs alone{ends if most >= LEAST_RUNS else ''}."
-        f"{luck if {'solved', 'failed'} <= {one.name for one in outcomes} else ''}"
-    )
+    return f"{text}.{luck if both else ''}"
 
 
 def _mark_alarms(chart: Chart, actor: str, group: Group, run: RunData) -> str:
@@ -275,41 +272,25 @@ def _mark_alarms(chart: Chart, actor: str, group: Group, run: RunData) -> str:
     if not places:
         return ""
     drawn, name = places[:MOST_MARKS], shortened(detector.replace("_", " "), 30)
-    chart.points(
-        [turn for _, turn in drawn],
-        [scores[one.row][turn - 1] for one, turn in drawn],
-        f"alarm ({name})",
-        3,
-        tips=[
-            f"{tasks[one.row] or table.keys[one.row]}: alarm at turn {one.turn}, "
-            f"{'solved' if solved[one.row] else 'failed'}"
-            for one, _ in drawn
-        ],
-        links=[run.links.sample(table.keys[one.row]) for one, _ in drawn],
-    )
+    rows = [one.row for one, _ in drawn]
+    ended = ["solved" if solved[row] else "failed" for row in rows]
+    tips = [
+        f"{tasks[row] or table.keys[row]}: alarm at turn {one.turn}, {end}"
+        for (one, _), row, end in zip(drawn, rows, ended, strict=True)
+    ]
+    marks = [scores[one.row][turn - 1] for one, turn in drawn]
+    links = [run.links.sample(table.keys[row]) for row in rows]
+    chart.points([turn for _, turn in drawn], marks, f"alarm ({name})", 3, tips=tips, links=links)
     cut = f" The first {MOST_MARKS} of {len(places):,} are drawn." if len(places) > MOST_MARKS else ""
-    when = f" ({rings_when(detector)})" if rings_when(detector) else ""
+    when = f" ({DETECTORS[detector].rings_when})" if detector in DETECTORS else ""
     return f"Triangles: where the alarm of {name} rang in a run{when}.{cut}"
 
 
 # -- scores against failure -------------------------------------------------------------------------------------------
 
 
-class Drawn(NamedTuple):
-    """A score whose curve is drawn: its column, its name for people, and whose and which it is in the summary."""
-
-    column: str
-    name: str
-    whose: str
-    score: str
-
-
-DRAWN = (
-    Drawn("_agent_mean", "agent: mean U", "agent", "mean"),
-    Drawn("_agent_rms", "agent: root mean square", "agent", "rms"),
-    Drawn("_user_mean", "user: mean U", "user", "mean"),
-    Drawn("turns", "number of turns", "run", "turn_count"),
-)
+DRAWN = {"_agent_mean": "agent: mean", "_agent_rms": "agent: rms", "_user_mean": "user: mean", "turns": "turn count"}
+"""Scores whose curves are drawn: their columns, and their names as in the table."""
 
 
 def against_failure(group: Group, title: str) -> Section:
@@ -329,66 +310,53 @@ def against_failure(group: Group, title: str) -> Section:
 
 def _plots(group: Group, run: RunData) -> list[Block]:
     solved, rewards = group.numbers("solved"), group.numbers("reward")
-    values = {one: group.numbers(one.column) for one in DRAWN}
-    chosen = next((one for one in DRAWN[:3] if not np.isnan(values[one]).all()), None)
+    values = {column: group.numbers(column) for column in DRAWN}
+    chosen = next((column for column in list(DRAWN)[:3] if not np.isnan(values[column]).all()), None)
     if chosen is None or np.isnan(solved).all():
         why = "No turn has a score." if chosen is None else "No run has a reward so far."
         return [] if group.judged else [Prose(why, "quiet", on="page")]
+    caption = (
+        f"Runs by their score ({DRAWN[chosen]}), solved below and failed above. If the colours lie apart, the score "
+        "tells failures from successes."
+    )
+    label, names = f"{DRAWN[chosen]}, nats", ("solved", "failed")
     plots: list[Block] = [
-        histogram_by_outcome(
-            "Were failed runs less sure?",
-            f"Runs by their score ({chosen.name}), solved below and failed above. If the colours lie apart, the score "
-            "tells failures from successes.",
-            f"{chosen.name}, nats",
-            values[chosen],
-            solved,
-            ("solved", "failed"),
-            what="runs",
-        )
+        histogram_by_outcome("Were failed runs less sure?", caption, label, values[chosen], solved, names, what="runs")
     ]
     if set(rewards[~np.isnan(rewards)].tolist()) - {0.0, 1.0}:  # there is more to a reward than solved and failed
-        plots.append(_against_reward(chosen, values[chosen], rewards, group, run))
+        plots.append(_against_reward(label, values[chosen], rewards, group, run))
     if {0.0, 1.0} <= set(solved.tolist()):
-        plots.append(_roc(values, solved, group.judged))
+        plots.append(_roc(values, solved))
     return plots
 
 
-def _against_reward(chosen: Drawn, values: Floats, rewards: Floats, group: Group, run: RunData) -> Plot:
+def _against_reward(label: str, values: Floats, rewards: Floats, group: Group, run: RunData) -> Plot:
     known = np.flatnonzero(np.isfinite(values) & np.isfinite(rewards))
-    shown = known[np.unique(np.linspace(0, max(len(known) - 1, 0), MOST_POINTS).astype(int))] if len(known) else known
-    tasks, keys = run.table.values("task"), run.table.keys
-    rows = group.rows[shown].tolist()
-    points = [values[shown].tolist(), rewards[shown].tolist()]
-    names = [tasks[row] or keys[row] for row in rows]
-    chart = Chart("Uncertainty and reward", Axis(f"{chosen.name}, nats"), Axis("reward"))
+    shown = known[thinned(len(known), MOST_POINTS)]
+    tasks, keys, rows = run.table.values("task"), run.table.keys, group.rows[shown].tolist()
+    points, names = [values[shown].tolist(), rewards[shown].tolist()], [tasks[row] or keys[row] for row in rows]
+    chart = Chart("Uncertainty and reward", Axis(label), Axis("reward"))
     chart.points(*points, tips=names, links=[run.links.sample(keys[row]) for row in rows])
     left_out = len(group.rows) - len(known)
-    cut = f" {len(shown):,} of {len(known):,} runs are drawn." if len(shown) < len(known) else ""
-    cut += f" {left_out:,} of {len(group.rows):,} have no finite score or no reward." if left_out else ""
-    return chart.figure(
-        f"A point is a run. A run counts as solved from a reward of 1.{cut}",
-        ["task", f"{chosen.name}, nats", "reward"],
-        list(zip(names, *points, strict=True)),
-    )
+    caption = "A point is a run. A run counts as solved from a reward of 1."
+    caption += f" {len(shown):,} of {len(known):,} runs are drawn." if len(shown) < len(known) else ""
+    caption += f" {left_out:,} of {len(group.rows):,} have no finite score or no reward." if left_out else ""
+    return chart.figure(caption, ["task", label, "reward"], list(zip(names, *points, strict=True)))
 
 
-def _roc(values: dict[Drawn, Floats], solved: Floats, judged: JudgedGroup | None) -> Plot:
+def _roc(values: dict[str, Floats], solved: Floats) -> Plot:
     chart = Chart(
         "Which score finds the failures?",
         Axis("solved runs that are suspected too", 0, 1, percent=True),
         Axis("failed runs that are found", 0, 1, percent=True),
     ).diagonal()
-    areas = {(row.whose, row.score): row.auroc for row in judged.scores} if judged else {}
     rows: list[tuple[Cell, ...]] = []
-    for series, (score, column) in enumerate(values.items()):
-        known = ~np.isnan(column) & ~np.isnan(solved)
-        if len(np.unique(solved[known])) < 2:
-            continue
-        false, true = _curve(column[known], solved[known] == 0)
-        area = areas.get((score.whose, score.score))
-        words = f", AUROC {area.value:.2f}" if area and area.value is not None else ""
-        chart.line(false, true, f"{score.name}{words}", series)
-        rows += [(score.name, a, b) for a, b in zip(false, true, strict=True)]
+    for series, (column, scores) in enumerate(values.items()):
+        known = ~np.isnan(scores) & ~np.isnan(solved)
+        if len(np.unique(solved[known])) == 2:
+            false, true = _curve(scores[known], solved[known] == 0)
+            chart.line(false, true, DRAWN[column], series)
+            rows += [(DRAWN[column], a, b) for a, b in zip(false, true, strict=True)]
     return chart.figure(
         "Suspect the runs of the highest score first (ROC curve). A curve that climbs steeply finds failures and "
         "spares solved runs; on the dashed line a coin would do as well. AUROC is the area below it: 0.5 is chance.",
@@ -407,45 +375,29 @@ def _curve(values: Floats, failed: NDArray[np.bool_]) -> tuple[list[float], list
 
 
 def _areas(judged: JudgedGroup) -> Plot:
-    rows = [
-        Named(
-            _score(row),
-            Value(None) if row.auroc is None else Value.at(row.auroc),
-            counted(row.runs, "run"),
-        )
-        for row in judged.scores
-        if row.runs
-    ]
+    values = [(row, Value(None) if row.auroc is None else Value.at(row.auroc)) for row in judged.scores if row.runs]
     return dots(
         "Every score against failure",
         "A line that crosses one half may be luck, and the best of many rows often is. Below one half, failed runs "
         "scored lower.",
         Axis("AUROC", 0, 1),
-        rows,
+        [Named(_score(row), value, counted(row.runs, "run")) for row, value in values],
         level=(0.5, "chance"),
         over="tasks",
     )
 
 
 def _score_table(judged: JudgedGroup) -> Table:
-    chances = {
-        "AUROC": 0.5,
-        "AUPRC": chance_auprc(judged.judged, judged.failures),
-        "AUARC": 1 - judged.failures / judged.judged,
-    }
+    chances = (0.5, chance_auprc(judged.judged, judged.failures), 1 - judged.failures / judged.judged)
     heads = [
-        Head(f"{name} (chance {chance:.3f})", short=f"{name}\nchance {chance:.2f}") for name, chance in chances.items()
+        Head(f"{name} (chance {chance:.3f})", short=f"{name}\nchance {chance:.2f}")
+        for name, chance in zip(("AUROC", "AUPRC", "AUARC"), chances, strict=True)
     ]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            _score(row),
-            row.runs,
-            *(None if area is None else Value.at(area) for area in (row.auroc, row.auprc, row.auarc)),
-        )
+    rows = [
+        (_score(row), row.runs, *(Value.at(area) if area else None for area in (row.auroc, row.auprc, row.auarc)))
         for row in judged.scores
     ]
-    caption = "Intervals are of 95 %, over tasks."
-    return Table(["score", Head("runs", numeric=True), *heads], rows, caption, most=30)
+    return Table(["score", Head("runs", numeric=True), *heads], rows, "Intervals are of 95 %, over tasks.", most=30)
 
 
 def _score(row: ScoreRow) -> str:
@@ -455,11 +407,12 @@ def _score(row: ScoreRow) -> str:
 
 def _remarks(judged: JudgedGroup) -> list[Block]:
     """What there is to say below the table: marks, scores that were not judged, and why intervals are missing."""
-    lines = []
-    if any(row.score in (DISTANCE, LEARNED) for row in judged.scores):
-        lines.append("* adapted from SAUP")
-    lines += [f"{names}: {reason}" for reason, names in _by_remark(judged, "reason").items()]
-    lines += [f"AUROC of {names}: {note}" for note, names in _by_remark(judged, "note").items()]
+    adapted = any(row.score in (DISTANCE, LEARNED) for row in judged.scores)
+    lines = [
+        *(["* adapted from SAUP"] if adapted else []),
+        *(f"{names}: {reason}" for reason, names in _by_remark(judged, "reason").items()),
+        *(f"AUROC of {names}: {note}" for note, names in _by_remark(judged, "note").items()),
+    ]
     return [*(Prose(line, "quiet") for line in lines), Prose(_SCORES, "quiet", on="page")]
 
 
@@ -469,10 +422,6 @@ def _by_remark(judged: JudgedGroup, field: str) -> dict[str, str]:
     for row in judged.scores:
         if getattr(row, field):
             named.setdefault(getattr(row, field), {}).setdefault(row.whose, []).append(score_name(row.score))
-    judged_rows = sum(1 for row in judged.scores if field != "note" or not row.reason)
-    return {
-        remark: "every score"
-        if sum(map(len, by.values())) == judged_rows
-        else "; ".join(f"{whose} {', '.join(names)}" for whose, names in by.items())
-        for remark, by in named.items()
-    }
+    of = sum(1 for row in judged.scores if field != "note" or not row.reason)
+    listed = {one: "; ".join(f"{whose} {', '.join(names)}" for whose, names in by.items()) for one, by in named.items()}
+    return {one: "every score" if sum(map(len, named[one].values())) == of else text for one, text in listed.items()}

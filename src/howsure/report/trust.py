@@ -267,7 +267,9 @@ def _sureness(summary: StepSummary | None, run: RunData | None) -> Section:
         kinds = ("on a shortest path", "off it")
         label = "probability of the action taken"
         blocks.append(
-            histogram_by_outcome("How sure was it of what it did?", caption, label, sure, right, kinds, span=(0.0, 1.0))
+            histogram_by_outcome(
+                "How sure was it of what it did?", caption, label, sure, right, kinds, span=(0.0, 1.0), what="actions"
+            )
         )
     if judged is not None:
         without: list[tuple[str, Cell]] = [("without probability", counted(judged.without_probability, "action"))]

@@ -140,4 +140,6 @@ def as_written(sample: Sample) -> Section:
     """The sample's fields as they stand in samples.jsonl, without the evidence."""
     fields = msgspec.to_builtins(sample.without_evidence())
     text = msgspec.json.format(msgspec.json.encode(fields), indent=2).decode("utf-8", "replace")
-    return Section("Raw record", [Quoted(text)], "The line of samples.jsonl, without its evidence.", on="page")
+    return Section(
+        "Raw record", [Quoted(text, label="As it stands in samples.jsonl")], "Everything but the evidence.", on="page"
+    )

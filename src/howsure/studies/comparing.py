@@ -106,17 +106,18 @@ class Side(Generic[RecordT]):
 def read_side(
     run: RunLike, study: str, record: type[RecordT], noun: str = "samples", *, counted: bool = True
 ) -> Side[RecordT]:
-    """A finished run of a study, or one sentence about why it is none. Not `counted` are samples of which the manifest
-    only says how many there may be."""
+    """A finished run of a study, or one sentence about why it is none. Where samples are not `counted` before they are
+    made, the summary says how many there are."""
     run = run if isinstance(run, Run) else Run(run)
     of = run.manifest.identity.study
     if of != study:
         raise InputError(f"{run.path} is a run of {of!r}, and only {study} runs can be compared")
     samples = run.records(evidence=False, record=record)
     judged = read_summary(run.path, Summary)
-    if run.status != "finished" or judged is None or (counted and len(samples) != run.manifest.items):
+    wanted = run.manifest.items if counted or judged is None else judged.coverage.items
+    if run.status != "finished" or judged is None or len(samples) != wanted:
         raise InputError(
-            f"{run.path} is not finished ({run.status}, {len(samples)} of {run.manifest.items} {noun}): "
+            f"{run.path} is not finished ({run.status}, {len(samples)} of {wanted} {noun}): "
             "run the command that made it again, then compare"
         )
     return Side(run, judged, samples)

@@ -210,18 +210,6 @@ def test_the_same_sample_is_the_same_picture(light: Picture) -> None:
     assert draw_overlay(sample, delta=9.0).tobytes() == draw_overlay(sample, delta=9.0).tobytes()
 
 
-def test_a_font_of_the_users_draws_what_it_has(light: Picture, tmp_path: Path) -> None:
-    import matplotlib
-
-    font = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
-    sample = answered("s", 0, about(light, instruction="Öffne Отмена 버튼"), (300.0, 20.0))
-    assert draw_overlay(sample, font=font).tobytes() != draw_overlay(sample).tobytes()
-    bad = tmp_path / "no.ttf"
-    bad.write_bytes(b"no font")
-    with pytest.raises(InputError, match="cannot be read as a font"):
-        draw_overlay(sample, font=bad)
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

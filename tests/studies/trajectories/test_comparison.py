@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +23,7 @@ from howsure.report.viewer.library import compare_apart
 from howsure.runs import Run
 from howsure.studies.trajectories.comparison import TrajectoriesComparison
 from report.rendered import printed
+from report.viewer.asking import Browser
 from trajectory_logs import message, results, scored, simulation
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "tau2"
@@ -366,6 +369,22 @@ def test_the_report_of_two_runs_begins_with_what_changed(two: tuple[Path, Path])
     assert "A: U over the agent&#39;s 2 turns" in page or "A: U over the agent's 2 turns" in page
     assert "<script>alert" not in page
     assert not set("\x1b\u202e") & set(page)
+
+
+def test_the_viewer_links_the_trials_that_show_the_difference(two: tuple[Path, Path]) -> None:
+    browser = Browser(two[0].parent.parent)
+    shown = browser.get("/compare?a=a/run&b=b/run")
+    assert shown.status == 200
+    assert "Solved in B, or more often there" in shown.text
+    compared: Any = howsure.compare(*two)
+    flip = compared.difference.flips.won[0]
+    for side, sample in (("a", flip.sample_a), ("b", flip.sample_b)):
+        link = re.search(rf'href="(/sample\?path={side}[^"]+key={sample})"', shown.text)
+        assert link is not None
+        page = browser.get(html.unescape(link[1]))
+        assert page.status == 200
+        assert f"{'failed' if side == 'a' else 'solved'}" in page.text
+        assert "<script>alert" not in page.text
 
 
 def test_a_run_beside_itself(two: tuple[Path, Path], tmp_path: Path) -> None:

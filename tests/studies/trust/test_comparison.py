@@ -227,6 +227,15 @@ def test_episodes_that_begin_elsewhere_or_are_others_are_refused(tmp_path: Path)
         howsure.compare(a, run(tmp_path / "c", step(1, 1)))
 
 
+def test_a_run_that_is_not_whole_is_refused(runs: tuple[Path, Path]) -> None:
+    """How many steps there are is known when a run is finished, since an episode may end sooner."""
+    a, b = runs
+    lines = (b / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    (b / "samples.jsonl").write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(InputError, match=r"is not finished \(finished, 11 of 12 steps\)"):
+        howsure.compare(a, b)
+
+
 def test_what_a_person_said_must_be_the_same(tmp_path: Path) -> None:
     told = UserInput(feedback="mind the carpet")
     a = run(tmp_path / "a", *varied(0.0), interactive=True)

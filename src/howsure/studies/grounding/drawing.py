@@ -11,15 +11,12 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from howsure.errors import InputError
 from howsure.studies.grounding.marks import (
     BLACK,
     DASH_PX,
@@ -63,14 +60,14 @@ class Verdict(NamedTuple):
 class Sheet:
     """A screenshot in a margin, marks over it."""
 
-    def __init__(self, screen: Any, most_side_px: int, font: Path | None = None) -> None:
+    def __init__(self, screen: Any, most_side_px: int) -> None:
         longest = max(screen.size)
         scale = min(most_side_px, max(longest, LEAST_SIDE_PX)) / longest
         self.width, self.height = (max(1, round(side * scale)) for side in screen.size)
         self.unit: float = min(LARGEST_UNIT, max(LEAST_UNIT, max(self.width, self.height) / USUAL_PX))
         self.margin = round(MARGIN * self.unit)
         self.size = (self.width + 2 * self.margin, self.height + 2 * self.margin)
-        self._words = _Words(font, self.unit)
+        self._words = _Words(self.unit)
         how = Image.Resampling.LANCZOS if scale < 1 else Image.Resampling.NEAREST
         self._picture = Image.new("RGB", self.size, PAPER)
         self._picture.paste(screen.resize((self.width, self.height), how), (self.margin, self.margin))
@@ -168,27 +165,20 @@ Line = tuple[str, str]
 
 
 class _Words:
-    """Words of one size, in Pillow's own font or in that of a file."""
+    """Words of one size, in Pillow's own font, laid out in the one way that every build of Pillow has."""
 
-    def __init__(self, font: Path | None, unit: float) -> None:
+    def __init__(self, unit: float) -> None:
         size = round(LETTER_PX * unit)
-        self.font = load_font(font, size)
-        self._own = font is not None
+        font: Any = ImageFont.load_default(size)
+        self.font = font.font_variant(layout_engine=ImageFont.Layout.BASIC)
         self.padding = round(PADDING * unit)
         self._row = size + round(ROW_GAP * unit)
         self._indent = round(self.font.getlength("instruction:   "))
 
-    def safe(self, text: str) -> str:
-        short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
-        return spelled(short, self._has if self._own else BUILT_IN.__contains__)
-
-    def _has(self, character: str) -> bool:
-        return character == " " or (character.isprintable() and _glyph(self.font, character) != _glyph(self.font))
-
     def wrapped(self, rows: Sequence[tuple[str, str]], width: int) -> list[Line]:
         lines: list[Line] = []
         for about, text in rows:
-            broken = list(islice(self._broken(self.safe(text), width - self._indent), MOST_LINES + 1))
+            broken = list(islice(self._broken(spelled(text), width - self._indent), MOST_LINES + 1))
             if len(broken) > MOST_LINES:
                 broken = [*broken[: MOST_LINES - 1], f"{broken[MOST_LINES - 1].rpartition(' ')[0]} …"]
             lines += [(about if number == 0 else "", line) for number, line in enumerate(broken)]
@@ -236,26 +226,7 @@ class _Words:
         draw.rounded_rectangle(area, self._row // 4, fill=colour if filled else WHITE, outline=colour, width=2)
         middle = (area[1] + area[3]) / 2
         draw.text((x + wide / 2, middle), word, font=self.font, fill=WHITE if filled else colour, anchor="mm")
-        draw.text((x + wide + self._row / 2, middle), self.safe(text), font=self.font, fill=BLACK, anchor="lm")
-
-
-@lru_cache(maxsize=16)
-def load_font(path: Path | None, size: int) -> Any:
-    """Pillow's own font, laid out in the one way that every build of Pillow has; or the font of a file."""
-    if path is None:
-        font: Any = ImageFont.load_default(size)
-        return font.font_variant(layout_engine=ImageFont.Layout.BASIC)
-    try:
-        return ImageFont.truetype(str(path), size)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read as a font: name a TrueType or OpenType file") from error
-
-
-@lru_cache(maxsize=4096)
-def _glyph(font: Any, character: str = "\U0010ffff") -> tuple[tuple[int, int], bytes]:
-    """What is drawn for a character; by default, what a font draws in place of one that it lacks."""
-    mask = font.getmask(character)
-    return mask.size, bytes(mask)
+        draw.text((x + wide + self._row / 2, middle), spelled(text), font=self.font, fill=BLACK, anchor="lm")
 
 
 # -- letters that a font has -------------------------------------------------------------------------------------------
@@ -292,26 +263,27 @@ _NOT_SPELLED = re.compile("\x01(?P<script>.+?)\x02(?: *\x01(?P=script)\x02)*")
 which no text keeps."""
 
 
-def spelled(text: str, can_draw: Callable[[str], bool] = BUILT_IN.__contains__) -> str:
-    """A text on one line, in characters that can be drawn; of those that cannot be spelled, how many follow each other
-    but for spaces."""
+def spelled(text: str) -> str:
+    """A text on one line and not too long, in characters that can be drawn; of those that cannot be spelled, how many
+    follow each other but for spaces."""
 
     def counted(run: re.Match[str]) -> str:
         count = run[0].count("\x01")
         return f" ({count} {run['script']} {'character' if count == 1 else 'characters'}) "
 
-    characters = unicodedata.normalize("NFC", " ".join(text.split()))
-    shown = "".join(_shown(character, can_draw) for character in characters)
+    short = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+    characters = unicodedata.normalize("NFC", " ".join(short.split()))
+    shown = "".join(character if character in BUILT_IN else _instead_of(character) for character in characters)
     return " ".join(_NOT_SPELLED.sub(counted, shown).split())
 
 
-def _shown(character: str, can_draw: Callable[[str], bool]) -> str:
-    if can_draw(character) or character in _SIGNS:
-        return character if can_draw(character) else _SIGNS[character]
+def _instead_of(character: str) -> str:
+    if character in _SIGNS:
+        return _SIGNS[character]
     if unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc", "Cs", "Co", "Cn"):
         return ""
     bare = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
-    if all(map(can_draw, bare)):
+    if BUILT_IN.issuperset(bare):
         return bare
     name = unicodedata.name(character, "")
     script, _, rest = name.partition(" ")

@@ -94,7 +94,6 @@ def write_overlays(
     surely_wrong: int = 0,
     every: bool = False,
     image_root: Path | None = None,
-    font: Path | None = None,
     most_side_px: int = MOST_SIDE_PX,
 ) -> list[Path]:
     """Draw samples of a run into a folder, a PNG file each, named by their ids; the paths, in the order of the choice.
@@ -103,7 +102,10 @@ def write_overlays(
     surest of, `every` all. An image that no longer lies where the run found it is looked for under `image_root`; where
     it is not there either, the small copy that the run kept is drawn on.
     """
-    _check_place(run, folder)
+    inside = os.path.realpath(run.path)
+    if folder.is_relative_to(run.path) and not Path(os.path.realpath(folder)).is_relative_to(inside):
+        # a folder within the run is one of its own: where a link leads, there may be somebody's pictures
+        raise InputError(f"{folder} is a link that leads out of {run.path}: name another folder with --to")
     samples = read_clicks(run)
     chosen = _choose(samples, ids or (), worst, surely_wrong, every, str(run.path))
     names = file_names([sample.id for sample in samples])
@@ -117,12 +119,13 @@ def write_overlays(
             most_side_px=most_side_px,
             delta=delta,
             image_root=image_root,
-            font=font,
             chosen_as=why,
             run_folder=run.path,
         )
+        content = io.BytesIO()
+        image.save(content, "PNG", compress_level=4)
         paths.append(folder / names[sample.id])
-        write_atomic(paths[-1], _png(image))
+        write_atomic(paths[-1], content.getvalue())
     return paths
 
 
@@ -134,13 +137,6 @@ def chosen_samples(
     return [sample for sample, _ in chosen]
 
 
-def _check_place(run: Run, folder: Path) -> None:
-    """A folder within the run is one of its own: where a link leads, there may be somebody's pictures."""
-    inside = os.path.realpath(run.path)
-    if folder.is_relative_to(run.path) and not Path(os.path.realpath(folder)).is_relative_to(inside):
-        raise InputError(f"{folder} is a link that leads out of {run.path}: name another folder with --to")
-
-
 def file_names(ids: Sequence[str]) -> dict[str, str]:
     """A file name for each id of a run: the id itself where it is safe and no other differs from it in capitals only;
     else with a hash."""
@@ -150,12 +146,6 @@ def file_names(ids: Sequence[str]) -> dict[str, str]:
         plain = alike[one.lower()] == 1 and safe_name(one.lower()) == one.lower()
         names[one] = f"{one if plain else safe_name(one)}.png"
     return names
-
-
-def _png(image: Any) -> bytes:
-    content = io.BytesIO()
-    image.save(content, "PNG", compress_level=4)
-    return content.getvalue()
 
 
 def delta_of(run: Run) -> float | None:
@@ -265,21 +255,20 @@ def draw_overlay(
     most_side_px: int = MOST_SIDE_PX,
     delta: float | None = None,
     image_root: Path | None = None,
-    font: Path | None = None,
     chosen_as: str | None = None,
     run_folder: Path | None = None,
 ) -> Any:
     """A sample as a picture of Pillow: the screen with target, click and distance, and what there is to say below it.
 
     With `delta` the reach of a hit is drawn around a point; it is a circle in the 0–1000 frame and so an ellipse on a
-    screen that is not square. Words are in Pillow's own font, the same everywhere, unless a font file is named.
+    screen that is not square. Words are in Pillow's own font, the same everywhere.
     """
     if not SMALLEST_SIDE_PX <= most_side_px <= LARGEST_SIDE_PX:
         raise InputError(f"an overlay is {SMALLEST_SIDE_PX} to {LARGEST_SIDE_PX} pixels long, not {most_side_px}")
     screen = load_screen(sample.result, sample.id, image_root, run_folder)
     from howsure.studies.grounding.drawing import GREY, Sheet, Verdict
 
-    sheet = Sheet(screen.pixels, most_side_px, font)
+    sheet = Sheet(screen.pixels, most_side_px)
     sheet.paint(marks(sample.result, delta, *sheet.room_px))
     badge, colour = ("HIT", GREEN) if sample.result.hit else ("MISS", VERMILION)
     if sample.failed:

@@ -148,7 +148,7 @@ def check_comparable(a: TrustRun, b: TrustRun) -> None:
         refuse_other_data(a, b, "episodes", f"they begin with the seeds {seeds[0]} and {seeds[1]}")
     check_same(a, b, _SAME_EPISODES)
     first, second = (_by_episode(side.samples) for side in (a, b))
-    if first.keys() != second.keys():
+    if first.keys() != second.keys() or not first:
         refuse_other_data(a, b, "episodes", f"{len(first)} in the first and {len(second)} in the second")
     for number, steps in first.items():
         one, other = steps[0].result, second[number][0].result
