@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.studies.trust import csv_lines
+from howsure.studies.trust import csv_steps
 from howsure.studies.trust.csv_steps import REASONS, StepLog
 from howsure.studies.trust.logs import Recorded, analyse, read_steps_csv
 
@@ -335,12 +335,28 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, content: str | byte
         analyse([path])
 
 
-def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_lines, "LONGEST_LINE_BYTES", 1000)
-    monkeypatch.setattr(csv_lines, "BLOCK_BYTES", 500)
-    path = write(tmp_path / "a.csv", DOCUMENT + "1," * 1000)
-    with pytest.raises(InputError, match=r"a.csv, line 4 is longer than 1,000 bytes: this is no CSV file"):
+@pytest.mark.parametrize("rest", ["1," * 1000, '1,"a\n",' + '"b\n",' * 200 + "\n"])
+def test_a_row_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: str) -> None:
+    monkeypatch.setattr(csv_steps, "LONGEST_ROW_BYTES", 1000)
+    path = write(tmp_path / "a.csv", DOCUMENT + rest)
+    with pytest.raises(InputError, match=r"a.csv, line 4: the row is longer than 1,000 bytes; this is no CSV file"):
         read_steps_csv(path)
+    good = write(tmp_path / "b.csv", table(*GOOD * 9))
+    assert len(read_steps_csv(good).steps) == 108, "rows, not files, are bounded"
+
+
+def test_a_quote_in_the_header_loses_no_row(tmp_path: Path) -> None:
+    """One within a name opens nothing; one that opens under another delimiter is told where rows were looked at."""
+    log = read_steps_csv(write(tmp_path / "a.csv", table(*GOOD).replace("timestamp", '5" screen')))
+    assert len(log.steps) == 12
+    path = write(tmp_path / "b.csv", table(*GOOD).replace(",", ";").replace("timestamp", 'a,"b'))
+    with pytest.raises(InputError, match=r"b.csv, line 1: a quote that is opened there is never closed; take it out"):
+        read_steps_csv(path)
+
+
+def test_a_row_is_torn_only_where_the_file_ends(tmp_path: Path) -> None:
+    log = read_steps_csv(write(tmp_path / "a.csv", table("1,t\n", '2,"t"x')))
+    assert reasons(log) == [["too_few_fields"] * 3, ["bad_quotes"] * 3]
 
 
 def test_places_that_are_no_files(tmp_path: Path) -> None:
@@ -466,16 +482,26 @@ def test_the_summary_is_plain_data_and_the_same_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize("second", ["timestamp", "episode"])
 def test_portions_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> None:
     """However many rows are taken at a time, a file gives the same steps, lines and sentences."""
-    lines = [*GOOD, row(1, "x", 1, ""), "1,2\n", "\n", *GOOD, '5,"t\nt",1,1,2,1,0.5,\n', '6,"t"x,1,1,2,1,0.5,\n', *GOOD]
+    lines = [
+        *GOOD,
+        row(1, "x", 1, ""),
+        row(1, 2, "x", "x"),
+        row(1, "x", "x", "x"),
+        "1,2\n",
+        "\n",
+        *GOOD,
+        '5,"t\nt",1,1,2,1,0.5,\n',
+        '6,"t"x,1,1,2,1,0.5,\n',
+        *GOOD,
+    ]
     path = write(tmp_path / "a.csv", table(*lines).replace("timestamp", second) + "7,t")
     found = []
-    for size, block in ((2048, 1 << 18), (1, 1), (3, 7), (14, 100)):
-        monkeypatch.setattr(csv_lines, "ROWS_AT_A_TIME", size)
-        monkeypatch.setattr(csv_lines, "BLOCK_BYTES", block)
+    for size in (2048, 1, 3, 14):
+        monkeypatch.setattr(csv_steps, "ROWS_AT_A_TIME", size)
         log = read_steps_csv(path)
         found.append((bits(log), reasons(log), log.lines.tolist(), log.steps.episode.tolist(), sorted(log.notes)))
     assert all(one == found[0] for one in found[1:])
-    assert len(found[0][0]) == 12 * 3 + 5
+    assert len(found[0][0]) == 12 * 3 + 7
 
 
 CELLS = st.one_of(

@@ -1,47 +1,55 @@
-"""A CSV file of steps, from rows to columns of numbers: three entropies in bits, and what else stands beside them.
+"""A CSV file of steps as columns of numbers: three entropies in bits, and what else stands beside them.
 
-A field that is empty, or says nan, none, null or n/a, is missing. One that is no number, and a number that cannot be
-what its column says, are missing too, under reasons of their own and with the line they stand in.
+Nothing is guessed from the data but the delimiter, and that from the header alone. A file that cannot be read is an
+error; a row that cannot be is a row still, under a reason. A field that is empty, or says nan, none, null or n/a, is
+missing. One that is no number, and a number that cannot be what its column says, are missing too, under reasons of
+their own and with the line they stand in.
 """
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain, compress
+from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.errors import InputError
 from howsure.runs.files import from_text
-from howsure.storage import local, shown_path
-from howsure.studies.trust.csv_lines import (
-    BAD_QUOTES,
-    ENTROPY_COLUMNS,
-    EXACT_COLUMNS,
-    HIGH_COLUMNS,
-    LOW_COLUMNS,
-    OPEN_QUOTE,
-    TOO_FEW,
-    TOO_MANY,
-    TORN,
-    UNLISTED_COLUMNS,
-    Header,
-    Lines,
-    Rows,
-    open_log,
-    read_header,
-    read_rows,
-)
-from howsure.studies.trust.steps import Array, Codes, Reasons, Steps, bounds, units
+from howsure.storage import local, open_regular, shown_path
+from howsure.studies.trust.prompts import CONDITIONS
+from howsure.studies.trust.steps import PLAIN, Array, Codes, Steps
+
+_NAMES = {
+    "bits": "entropy",
+    "exact_bits": "entropy_exact",
+    "low_bits": "entropy_low",
+    "high_bits": "entropy_high",
+    "unlisted": "unlisted",
+}
+COLUMNS = {field: tuple(f"{name}_{one.column}" for one in CONDITIONS) for field, name in _NAMES.items()}
+"""For each field of a step that has three values: its columns."""
+ENTROPY_COLUMNS = COLUMNS["bits"]
 
 EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN = "empty_field", "unreadable", "impossible", "no_column"
+TOO_FEW, TOO_MANY, TORN = "too_few_fields", "too_many_fields", "torn_last_line"
+OPEN_QUOTE, BAD_QUOTES = "open_quote", "bad_quotes"
 REASONS = ("", EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN, TOO_FEW, TOO_MANY, TORN, OPEN_QUOTE, BAD_QUOTES)
 MISSING_WORDS = frozenset({"", "nan", "none", "null", "n/a", "na", "<na>"})
+
+DELIMITERS = (",", ";", "\t")
+LONGEST_ROW_BYTES = 16_000_000
+ROWS_AT_A_TIME = 2_048
+"""Few enough to stay in the processor's cache until they are numbers."""
 
 MOST_BITS = 1e6
 """More than the entropy of any action; a number beyond it belongs to another column."""
@@ -50,7 +58,7 @@ NAMELESS = "(no episode)"
 SHOWN_PLACES = 3
 """Sentences about single lines, of each kind; the others are counted."""
 
-SHOWN_CHARACTERS = 60
+SHOWN_CHARACTERS, SHOWN_HEADER_CHARACTERS = 60, 300
 ROWS_FOR_DECIMALS = 100
 """Of each portion of a file: how many decimals a column is printed with shows in its first rows."""
 
@@ -77,8 +85,8 @@ _ENTROPY = Kind(-1e-9, MOST_BITS, f"an entropy (0 to {MOST_BITS:,.0f} bits)")
 _SHARE = Kind(0.0, 1.0, "a probability (0 to 1)")
 _YES_OR_NO = Kind(0.0, 1.0, "a yes or no (1 or 0)", True, {"true": "1", "false": "0", "yes": "1", "no": "0"})
 KINDS = {
-    **dict.fromkeys((*ENTROPY_COLUMNS, *EXACT_COLUMNS, *LOW_COLUMNS, *HIGH_COLUMNS), _ENTROPY),
-    **dict.fromkeys((*UNLISTED_COLUMNS, "action_probability", "action_confidence"), _SHARE),
+    **{column: _SHARE if field == "unlisted" else _ENTROPY for field, three in COLUMNS.items() for column in three},
+    **dict.fromkeys(("action_probability", "action_confidence"), _SHARE),
     **dict.fromkeys(("on_shortest_path", "grounded", "instructed"), _YES_OR_NO),
     "trust_T": Kind(-sys.float_info.max, sys.float_info.max, "a trust (a finite number)"),
     "step": Kind(-(2.0**53), 2.0**53, "the number of a step"),
@@ -86,26 +94,6 @@ KINDS = {
 }
 PRINTED = (*ENTROPY_COLUMNS, "trust_T")
 """The columns whose digits are counted, to know what rounding may have done."""
-
-
-@dataclass
-class Remarks:
-    """Sentences about lines of a file: the first few of each kind, and how many more there are."""
-
-    name: str
-    shown: list[tuple[int, str]] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def add(self, kind: str, line: int, words: str) -> None:
-        self.counts[kind] += 1
-        if self.counts[kind] <= SHOWN_PLACES:
-            self.shown.append((line, words))
-
-    def sentences(self) -> list[str]:
-        """In the order of the lines."""
-        shown = [f"{self.name}, line {line}: {words}" for line, words in sorted(self.shown)]
-        more = [(kind, count - SHOWN_PLACES) for kind, count in self.counts.items() if count > SHOWN_PLACES]
-        return [*shown, *(f"{self.name}: {count:,} more {MORE[kind]}" for kind, count in more)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,25 +114,24 @@ class StepLog:
     notes: list[str]
 
 
-class _Portion(NamedTuple):
-    lines: Codes
-    numbers: dict[str, Array]
-    reason: Reasons
-    episode: Codes
-
-
 def read_steps_csv(path: str | os.PathLike[str]) -> StepLog:
     """One file of steps. What is wrong with the file as a whole is an `InputError`."""
     path = local(path)
     name = shown_name(path)
-    with open_log(path, name) as file:
-        taken = Lines(file, name)
-        lines = iter(taken)
-        header = read_header(lines, name, taken)
-        table = _Table(header, Remarks(name))
-        for rows in read_rows(lines, header, name, taken):
-            table.add(rows)
-    return table.log(name)
+    try:
+        with open_regular(path, shell_pipes=True) as file:
+            lines = _Lines(file, name)
+            table = _Table(lines)
+            table.read()
+    except IsADirectoryError as error:
+        inside = Path(path) / "steps.csv"
+        example = f"name the file in it: {Path(name) / 'steps.csv'}" if inside.is_file() else "name CSV files"
+        raise InputError(f"{name} is a folder; {example}") from error
+    except FileNotFoundError as error:
+        raise InputError(f"{name} is not there; check the path") from error
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror or error}") from error
+    return table.log()
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:
@@ -152,108 +139,274 @@ def shown_name(path: str | os.PathLike[str]) -> str:
     return shown_path(os.fsencode(path).decode("utf-8", errors="backslashreplace"))
 
 
-@dataclass
+# -- lines and the header ------------------------------------------------------------------------------------------
+
+
+class _Lines:
+    """The lines of an open file as text, one by one, so that a file of any size takes little memory."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.name = name
+        self.count = self.offset = 0
+        """Lines and bytes that were given so far."""
+        self.row_line, self.row_offset = 1, 0
+        """Where the row begins that is under way, set by whoever knows: a quoted field may hold many lines."""
+        self.last = b""
+        self.texts = self._read(file)
+
+    def _read(self, file: BinaryIO) -> Iterator[str]:
+        while line := file.readline(LONGEST_ROW_BYTES + 1):
+            self.count += 1
+            if self.offset + len(line) - self.row_offset > LONGEST_ROW_BYTES:
+                place = f"{self.name}, line {self.row_line}"
+                raise InputError(f"{place}: the row is longer than {LONGEST_ROW_BYTES:,} bytes; this is no CSV file")
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                byte = f"byte {self.offset + error.start} (0x{line[error.start]:02x})"
+                raise InputError(
+                    f"{self.name}, line {self.count}: {byte} is not UTF-8; save the file as UTF-8"
+                ) from error
+            self.last = line
+            self.offset += len(line)
+            yield text.removeprefix("\ufeff") if self.count == 1 else text
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last line was given, and has no end: it may have been cut."""
+        return not self.last.endswith(b"\n")
+
+
+def _header(lines: _Lines) -> tuple[dict[str, int], int, str]:
+    """Where the columns are that are read, how many there are in all, and the delimiter that finds most of them.
+
+    The header is the first line that is not blank; one with a quote left open goes on to the next.
+    """
+    name, wanted = lines.name, ",".join(ENTROPY_COLUMNS)
+    first = next((line for line in lines.texts if line.strip()), None)
+    if first is None:
+        raise InputError(f"{name} is empty; its first line must name the columns, such as step,{wanted}")
+    place = f"{name}, line {lines.count}"
+    if "\0" in first:
+        raise InputError(f"{place} holds a NUL byte, as UTF-16 and binary files do; save it as UTF-8 text")
+    if "\r" in first.rstrip("\r\n"):
+        raise InputError(
+            f"{name}: its lines end in a lone carriage return; save it with line ends of LF, or of CR and LF"
+        )
+    taken = [first]
+
+    def from_header() -> Iterator[str]:
+        yield from taken
+        for line in lines.texts:
+            taken.append(line)
+            yield line
+
+    readers = {sign: csv.reader(from_header(), delimiter=sign) for sign in DELIMITERS}
+    try:
+        headers = {sign: [cell.strip() for cell in next(reader)] for sign, reader in readers.items()}
+    except csv.Error as error:
+        raise InputError(f"{place} cannot be read as the header of a CSV file: {error}") from error
+    delimiter = max(DELIMITERS, key=lambda sign: len(_places(headers[sign])))
+    names, places = headers[delimiter], _places(headers[delimiter])
+    if not any(column in places for column in ENTROPY_COLUMNS):
+        filled = [cell for cell in re.split(r"[,;\t]", ",".join(names)) if cell]
+        if filled and len(_numbers_in(filled, False, {})[1]) * 2 <= len(filled):
+            raise InputError(
+                f"{place} holds numbers where the names of the columns should be; put a header above it, such as "
+                f"step,{wanted}"
+            )
+        shown = ", ".join(names)
+        if len(shown) > SHOWN_HEADER_CHARACTERS:
+            shown = f"{shown[:SHOWN_HEADER_CHARACTERS]}… ({len(names):,} in all)"
+        raise InputError(
+            f"{name} has none of the columns {', '.join(ENTROPY_COLUMNS)}; it has {shown or 'none at all'}"
+        )
+    for column, at in places.items():
+        if len(at) > 1:
+            raise InputError(
+                f"{name} names the column {column} {len(at)} times, as its columns {at[0] + 1} and "
+                f"{at[1] + 1}; which one counts cannot be known, so rename the other"
+            )
+    if readers[delimiter].line_num < len(taken):
+        raise InputError(f"{place}: a quote that is opened there is never closed; take it out, or close it")
+    return {column: at[0] for column, at in places.items()}, len(names), delimiter
+
+
+def _places(names: Sequence[str]) -> dict[str, list[int]]:
+    """Where each column stands that is read, whatever its capitals."""
+    known = {column.casefold(): column for column in (*KINDS, "episode")}
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        if (column := known.get(name.casefold())) is not None:
+            places.setdefault(column, []).append(place)
+    return places
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------
+
+
 class _Table:
     """The columns of a file, portion by portion."""
 
-    header: Header
-    remarks: Remarks
-    portions: list[_Portion] = field(default_factory=list)
-    episodes: dict[str, int] = field(default_factory=dict)
-    episode: int = 0
-    """That of the last row, as a place in `episodes`."""
-    decimals: dict[str, int] = field(default_factory=dict)
+    def __init__(self, lines: _Lines) -> None:
+        self.lines = lines
+        self.places, self.width, self.delimiter = _header(lines)
+        self.blank = [""] * self.width
+        self.rows: list[list[str]] = []
+        """Those that are not numbers yet; one that cannot be used is blank."""
+        self.begins: list[int] = []
+        """The line that each begins at."""
+        self.faults: list[tuple[int, int, str]] = []
+        """From and up to which of these rows, and why they cannot be used."""
+        self.portions: list[dict[str, NDArray[Any]]] = []
+        self.episodes: dict[str, int] = {}
+        self.decimals: dict[str, int] = {}
+        self.remarks: dict[str, list[tuple[int, str]]] = {}
+        """Of each kind the first few, with their lines."""
+        self.counts: Counter[str] = Counter()
 
-    def add(self, rows: Rows) -> None:
-        for line, fault in {rows.lines[place]: fault for place, fault in rows.faults.items()}.items():
-            self.remarks.add(fault.reason, line, fault.words)
-        reason = np.full((len(rows.lines), 3), REASONS.index(NO_COLUMN), dtype=np.uint16)
-        numbers = {}
+    def read(self) -> None:
+        """Every row but blank lines.
+
+        A row of another length than the header is not used at all: where one field was dropped, or a comma was not put
+        in quotes, every number behind it would be read as another.
+        """
+        lines, rows, begins, width = self.lines, self.rows, self.begins, self.width
+        reader = csv.reader(lines.texts, delimiter=self.delimiter, strict=True)
+        taken = lines.offset
+        while True:
+            begin = lines.row_line = lines.count + 1
+            lines.row_offset = lines.offset
+            try:
+                fields = next(reader)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                self._add_bad_quotes(str(error), begin)
+                continue
+            if len(fields) == width:
+                rows.append(fields)
+                begins.append(begin)
+            elif fields:
+                self._add_other_length(fields, begin)
+            if len(rows) >= ROWS_AT_A_TIME or lines.offset - taken > LONGEST_ROW_BYTES:
+                self._take()
+                taken = lines.offset
+        self._take()
+
+    def _add_fault(self, reason: str, line: int, words: str, rows: int = 1) -> None:
+        self._remark(reason, line, words)
+        self.faults.append((len(self.rows), len(self.rows) + rows, reason))
+        self.rows += [self.blank] * rows
+        self.begins += [line] * rows
+
+    def _add_other_length(self, fields: list[str], line: int) -> None:
+        count = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
+        if len(fields) < self.width and self.lines.torn:
+            self._add_fault(TORN, line, f"the last line breaks off after {count} of {self.width}, and is not used")
+        else:
+            reason = TOO_FEW if len(fields) < self.width else TOO_MANY
+            self._add_fault(reason, line, f"{count} where the header has {self.width}, so that the row is not used")
+
+    def _add_bad_quotes(self, error: str, line: int) -> None:
+        lost = self.lines.count - line + 1
+        if "limit" in error:
+            raise InputError(
+                f"{self.lines.name}, line {line}: a field is longer than {csv.field_size_limit():,} characters; a "
+                "quote that is opened there is perhaps never closed"
+            )
+        if "end of data" not in error:
+            self._add_fault(BAD_QUOTES, line, f"the row cannot be read as CSV ({error}), and is not used")
+        elif lost == 1 and self.lines.torn:
+            self._add_fault(TORN, line, "the last line breaks off within quotes, and is not used")
+        else:
+            which = "the line is" if lost == 1 else f"the {lost:,} lines from there to the end are"
+            words = f"a quote that is opened there is never closed: {which} lost"
+            self._add_fault(OPEN_QUOTE, line, words, lost)
+
+    def _remark(self, kind: str, line: int, words: str) -> None:
+        self.counts[kind] += 1
+        self.remarks.setdefault(kind, []).append((line, words))
+
+    # -- columns ---------------------------------------------------------------------------------------------------
+
+    def _take(self) -> None:
+        """The rows read so far as a portion of numbers."""
+        rows = self.rows
+        portion: dict[str, NDArray[Any]] = {"line": np.array(self.begins, dtype=np.int64)}
+        reason = portion["reason"] = np.full((len(rows), 3), REASONS.index(NO_COLUMN), dtype=np.uint16)
         for column, kind in KINDS.items():
-            if column in self.header.places:
-                numbers[column], codes = self._column(column, kind, rows)
+            if (place := self.places.get(column)) is not None:
+                portion[column], codes = self._column(column, kind, [fields[place] for fields in rows])
                 if column in ENTROPY_COLUMNS:
                     reason[:, ENTROPY_COLUMNS.index(column)] = codes
-        for place, fault in rows.faults.items():
-            reason[place] = REASONS.index(fault.reason)
-        self.portions.append(_Portion(np.array(rows.lines, dtype=np.int64), numbers, reason, self._labels(rows)))
+        usable = np.ones(len(rows), dtype=np.bool_)
+        for start, end, why in self.faults:
+            reason[start:end], usable[start:end] = REASONS.index(why), False
+        if (place := self.places.get("episode")) is not None:
+            labels = [fields[place] for fields in rows]
+            names = {label: from_text(label).strip() or NAMELESS for label in compress(labels, usable.tolist())}
+            codes_of = {label: self.episodes.setdefault(name, len(self.episodes)) for label, name in names.items()}
+            portion["episode"] = np.array([codes_of.get(label, -1) for label in labels], dtype=np.int64)
+            portion["episode"][~usable] = -1
+        self.portions.append(portion)
+        for remarks in self.remarks.values():
+            remarks[:] = sorted(remarks)[:SHOWN_PLACES]
+        for taken in (rows, self.begins, self.faults):
+            taken.clear()
 
-    def _column(self, column: str, kind: Kind, rows: Rows) -> tuple[Array, Reasons]:
+    def _column(self, column: str, kind: Kind, texts: list[str]) -> tuple[Array, NDArray[np.uint16]]:
         """The numbers of a column, and why they are missing where they are."""
-        place = self.header.places[column]
-        texts = [fields[place] for fields in rows.fields]
-        values, bad = numbers_in(texts, self.header.decimal_comma, kind.words)
+        values, unreadable = _numbers_in(texts, self.delimiter == ";", kind.words)
+        outside = (values < kind.low) | (values > kind.high)
+        if kind.whole:
+            outside |= np.floor(values) < values
         codes = np.where(np.isnan(values), REASONS.index(EMPTY), 0).astype(np.uint16)
-        for i in bad:
-            codes[i] = REASONS.index(UNREADABLE)
-            self.remarks.add(UNREADABLE, rows.lines[i], f"{column} {_short(texts[i])} is not a number")
-        for i in np.flatnonzero(_outside(values, kind)).tolist():
-            codes[i], values[i] = REASONS.index(IMPOSSIBLE), np.nan
-            self.remarks.add(IMPOSSIBLE, rows.lines[i], f"{column} {_short(texts[i])} cannot be {kind.meaning}")
+        for reason, places, words in (
+            (UNREADABLE, unreadable, "is not a number"),
+            (IMPOSSIBLE, np.flatnonzero(outside).tolist(), f"cannot be {kind.meaning}"),
+        ):
+            for i in places:
+                codes[i], values[i] = REASONS.index(reason), np.nan
+                text = texts[i] if len(texts[i]) <= SHOWN_CHARACTERS else f"{texts[i][:SHOWN_CHARACTERS]}…"
+                self._remark(reason, self.begins[i], f"{column} {text!r} {words}")
         if column in PRINTED:
-            digits = _decimals(texts[:ROWS_FOR_DECIMALS], values[:ROWS_FOR_DECIMALS])
-            self.decimals[column] = max(self.decimals.get(column, 0), digits)
+            first = zip(texts[:ROWS_FOR_DECIMALS], values[:ROWS_FOR_DECIMALS], strict=True)
+            printed = [text.strip().lower().replace(",", ".") for text, value in first if value == value]
+            # a number with an exponent is not rounded to any
+            digits = [17 if "e" in text else len(text.partition(".")[2]) for text in printed]
+            self.decimals[column] = max(self.decimals.get(column, 0), *digits, 0)
         return values, codes
 
-    def _labels(self, rows: Rows) -> Codes:
-        """The episode of each row by its label; a row that cannot be used goes with the row before it."""
-        if "episode" not in self.header.places:
-            return np.empty(0, dtype=np.int64)
-        place = self.header.places["episode"]
-        labels = [fields[place] for fields in rows.fields]
-        told = (label for row, label in enumerate(labels) if row not in rows.faults) if rows.faults else labels
-        known = {label: from_text(label).strip() or NAMELESS for label in told}
-        places = {label: self.episodes.setdefault(name, len(self.episodes)) for label, name in known.items()}
-        codes = [places.get(label, 0) for label in labels]
-        for row in sorted(rows.faults):
-            codes[row] = codes[row - 1] if row else self.episode
-        self.episode = codes[-1]
-        return np.array(codes, dtype=np.int64)
-
-    def log(self, name: str) -> StepLog:
-        source = next((column for column in ("episode", "step") if column in self.header.places), "nothing")
-        episodes, codes = self._episodes(self._numbers("step"))
-        bits, *known = (
-            np.column_stack([self._numbers(column) for column in columns])
-            for columns in (ENTROPY_COLUMNS, EXACT_COLUMNS, LOW_COLUMNS, HIGH_COLUMNS, UNLISTED_COLUMNS)
-        )
-        low, high = bounds(bits, *known)
-        believed = self._numbers("action_probability")
-        confidence = self._numbers("action_confidence") if "action_confidence" in self.header.places else believed
-        path = self._numbers("on_shortest_path")
-        numbers = np.column_stack([bits, believed, confidence, path])
-        steps = Steps(
-            episodes=episodes,
-            episode=codes,
-            unit=units(episodes, codes, self._numbers("first_episode"), self._numbers("chain"), numbers),
-            reasons=REASONS,
-            reason=np.concatenate([np.empty((0, 3), dtype=np.uint16), *(part.reason for part in self.portions)]),
-            bits=bits,
-            low=low,
-            high=high,
-            action_probability=believed,
-            confidence=confidence,
-            on_shortest_path=path,
-            grounded=self._numbers("grounded"),
-            instructed=self._numbers("instructed"),
-        )
-        lines = np.concatenate([np.empty(0, dtype=np.int64), *(part.lines for part in self.portions)])
-        missing = tuple(column for column in ENTROPY_COLUMNS if column not in self.header.places)
-        notes = [*self._about_file(name, missing, steps, source), *self.remarks.sentences()]
-        delimiter, recorded = self.header.delimiter, self._numbers("trust_T")
-        return StepLog(name, steps, lines, recorded, self.decimals, missing, delimiter, source, notes)
-
-    def _numbers(self, column: str) -> Array:
-        """A whole column; all missing where the file has none."""
-        if column in self.header.places:
-            return np.concatenate([np.empty(0), *(part.numbers[column] for part in self.portions)])
-        return np.full(sum(len(part.lines) for part in self.portions), np.nan)
-
-    def _episodes(self, step: Array) -> tuple[tuple[str, ...], Codes]:
-        if "episode" not in self.header.places:
-            return _by_step(step)
-        codes = np.concatenate([np.empty(0, dtype=np.int64), *(part.episode for part in self.portions)])
-        return tuple(self.episodes) or ((NAMELESS,) if len(codes) else ()), codes
+    def log(self) -> StepLog:
+        """What all portions hold together."""
+        joined = {name: np.concatenate([part.pop(name) for part in self.portions]) for name in list(self.portions[0])}
+        nothing = np.broadcast_to(np.nan, len(joined["line"]))
+        columns = {name: joined.get(name, nothing) for name in (*PLAIN, "first_episode", "chain")}
+        columns["confidence"] = joined.get("action_confidence", columns["action_probability"])
+        for name, three in COLUMNS.items():
+            if joined.keys().isdisjoint(three):
+                columns[name] = np.broadcast_to(np.nan, (len(nothing), 3))
+            else:
+                columns[name] = np.column_stack([joined.pop(column, nothing) for column in three])
+        source = next((column for column in ("episode", "step") if column in self.places), "nothing")
+        if source == "episode":  # a row that cannot be used, -1, goes with the row before it
+            codes = joined["episode"]
+            known = np.maximum.accumulate(np.where(codes < 0, 0, np.arange(len(codes))))
+            codes = np.maximum(codes[known], 0)
+            episodes = tuple(self.episodes) or (NAMELESS,) * bool(len(codes))
+        else:
+            episodes, codes = _by_step(joined.get("step", nothing))
+        steps = Steps.from_columns(episodes, codes, REASONS, joined["reason"], columns)
+        missing = tuple(column for column in ENTROPY_COLUMNS if column not in self.places)
+        name = self.lines.name
+        notes = [
+            *self._about_file(name, missing, steps, source),
+            *(f"{name}, line {line}: {words}" for line, words in sorted(chain(*self.remarks.values()))),
+            *(f"{name}: {n - SHOWN_PLACES:,} more {MORE[kind]}" for kind, n in self.counts.items() if n > SHOWN_PLACES),
+        ]
+        trust = joined.get("trust_T", nothing)
+        return StepLog(name, steps, joined["line"], trust, self.decimals, missing, self.delimiter, source, notes)
 
     def _about_file(self, name: str, missing: tuple[str, ...], steps: Steps, source: str) -> Iterator[str]:
         if not len(steps):
@@ -266,8 +419,8 @@ class _Table:
             yield f"{name} has no column episode: its rows are taken as {count:,} episodes, each from where step falls"
         if source == "nothing":
             yield f"{name} has no column episode or step: its rows are taken as one episode"
-        judged = {"action_probability", "on_shortest_path"} <= self.header.places.keys()
-        if judged and "action_confidence" not in self.header.places:
+        judged = {"action_probability", "on_shortest_path"} <= self.places.keys()
+        if judged and "action_confidence" not in self.places:
             yield (
                 f"{name} has no column action_confidence: the confidence of an action is its own probability, which is "
                 "too low where several actions are equally good"
@@ -281,32 +434,18 @@ class _Table:
 # -- fields --------------------------------------------------------------------------------------------------------
 
 
-def numbers_in(texts: list[str], decimal_comma: bool, words: Mapping[str, str]) -> tuple[Array, list[int]]:
+def _numbers_in(texts: list[str], decimal_comma: bool, words: Mapping[str, str]) -> tuple[Array, list[int]]:
     """The texts as numbers, NaN where there is none, and the places of those that say something else."""
     if decimal_comma:
         texts = [text.replace(",", ".") if "." not in text else text for text in texts]
-    plain = _plain_numbers(texts)
-    if plain is not None:
-        return plain, []
+    if "_" not in "".join(texts):  # 1_000 is a number to Python, and to no one else
+        full = texts if all(texts) else [text or "nan" for text in texts]
+        try:  # the quick way, for numbers and empty fields
+            return np.fromiter(map(float, full), dtype=np.float64, count=len(full)), []
+        except ValueError:
+            pass
     numbers = [_number(text, words) for text in texts]
-    bad = [place for place, value in enumerate(numbers) if value is None]
-    return np.array(numbers, dtype=np.float64), bad
-
-
-def _plain_numbers(texts: list[str]) -> Array | None:
-    """The quick way, for numbers and empty fields; None where there is anything else."""
-    if "_" in "".join(texts):  # 1_000 is a number to Python, and to no one else
-        return None
-    full = texts if all(texts) else [text or "nan" for text in texts]
-    try:
-        return np.fromiter(map(float, full), dtype=np.float64, count=len(full))
-    except ValueError:
-        return None
-
-
-def _outside(values: Array, kind: Kind) -> NDArray[np.bool_]:
-    outside = (values < kind.low) | (values > kind.high)
-    return outside | (np.floor(values) < values) if kind.whole else outside
+    return np.array(numbers, dtype=np.float64), [place for place, value in enumerate(numbers) if value is None]
 
 
 def _number(text: str, words: Mapping[str, str]) -> float | None:
@@ -318,16 +457,6 @@ def _number(text: str, words: Mapping[str, str]) -> float | None:
         return None if "_" in bare else float(words.get(bare, bare))
     except ValueError:
         return None
-
-
-def _decimals(texts: Sequence[str], values: Array) -> int:
-    """The most digits behind the point; a number with an exponent is not rounded to any."""
-    printed = [text.strip().lower() for text, value in zip(texts, values, strict=True) if value == value]
-    return max((17 if "e" in text else len(text.replace(",", ".").partition(".")[2]) for text in printed), default=0)
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…")
 
 
 # -- episodes ------------------------------------------------------------------------------------------------------

@@ -19,8 +19,7 @@ import numpy as np
 from howsure.errors import InputError
 from howsure.measures import trust_of_each
 from howsure.storage import is_address
-from howsure.studies.trust.csv_lines import ENTROPY_COLUMNS
-from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
+from howsure.studies.trust.csv_steps import ENTROPY_COLUMNS, StepLog, read_steps_csv, shown_name
 from howsure.studies.trust.estimates import StepSummary, means, summarise
 from howsure.studies.trust.ratio import TrustFigure, estimate
 from howsure.studies.trust.steps import Steps
@@ -120,8 +119,6 @@ def _read(paths: Sequence[PathLike]) -> tuple[list[StepLog], list[str], list[str
             logs.append(read_steps_csv(path))
         except InputError as error:
             problems.append(str(error))
-        except OSError as error:
-            problems.append(f"{name} cannot be read: {error.strerror or error}")
     return logs, problems, notes
 
 

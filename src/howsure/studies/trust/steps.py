@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -107,24 +107,36 @@ class Steps:
         words: dict[str, int] = {"": 0}
         episode = np.array([episodes.setdefault(step.episode, len(episodes)) for step in steps], dtype=np.int64)
         reason = [words.setdefault(word, len(words)) for step in steps for word in _reasons(step)]
-        bits, *known = (
-            floats([value for step in steps for value in getattr(step, name)]).reshape(-1, 3)
-            for name in ("bits", "exact_bits", "low_bits", "high_bits", "unlisted")
-        )
-        low, high = bounds(bits, *known)
-        plain = {name: floats([getattr(step, name) for step in steps]) for name in _PLAIN}
+        columns = {
+            name: floats([value for step in steps for value in getattr(step, name)]).reshape(-1, 3) for name in _THREE
+        }
+        columns |= {
+            name: floats([getattr(step, name) for step in steps]) for name in (*PLAIN, "first_episode", "chain")
+        }
+        reasons = np.array(reason, dtype=np.uint16).reshape(-1, 3)
+        return cls.from_columns(tuple(episodes), episode, tuple(words), reasons, columns)
+
+    @classmethod
+    def from_columns(
+        cls,
+        episodes: tuple[str, ...],
+        episode: Codes,
+        reasons: tuple[str, ...],
+        reason: Reasons,
+        columns: Mapping[str, Array],
+    ) -> Steps:
+        """From the fields of `Step` as columns, NaN where a number is missing."""
+        bits, *known = (columns[name] for name in _THREE)
+        low, high = _bounds(bits, *known)
+        plain = {name: columns[name] for name in PLAIN}
+        numbers = np.column_stack([bits, *plain.values()])
+        unit = _units(episodes, episode, columns["first_episode"], columns["chain"], numbers)
         return cls(
-            episodes=tuple(episodes),
+            episodes=episodes,
             episode=episode,
-            unit=units(
-                tuple(episodes),
-                episode,
-                floats([step.first_episode for step in steps]),
-                floats([step.chain for step in steps]),
-                np.column_stack([bits, *plain.values()]),
-            ),
-            reasons=tuple(words),
-            reason=np.array(reason, dtype=np.uint16).reshape(-1, 3),
+            unit=unit,
+            reasons=reasons,
+            reason=reason,
             bits=bits,
             low=low,
             high=high,
@@ -154,9 +166,9 @@ class Steps:
         episode = _recoded([(part.episode, part.episodes) for part in parts], episodes)
         unit = _recoded([(part.unit, part.episodes) for part in parts], episodes)
         known = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in ("bits", "low", "high", *_PLAIN)
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in ("bits", "low", "high", *PLAIN)
         }
-        numbers = np.column_stack([known["bits"], *(known[name] for name in _PLAIN)])
+        numbers = np.column_stack([known["bits"], *(known[name] for name in PLAIN)])
         part_of = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         return cls(
             episode=episode,
@@ -168,7 +180,8 @@ class Steps:
         )
 
 
-_PLAIN = ("action_probability", "confidence", "on_shortest_path", "grounded", "instructed")
+_THREE = ("bits", "exact_bits", "low_bits", "high_bits", "unlisted")
+PLAIN = ("action_probability", "confidence", "on_shortest_path", "grounded", "instructed")
 
 
 def floats(values: Sequence[float | None] | Array) -> Array:
@@ -176,7 +189,7 @@ def floats(values: Sequence[float | None] | Array) -> Array:
     return np.array(values, dtype=np.float64)
 
 
-def bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) -> tuple[Array, Array]:
+def _bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) -> tuple[Array, Array]:
     """Between what each entropy lies over the whole vocabulary; NaN for one that is not of a part of it.
 
     An entropy is known exactly, or bounded by the size of the vocabulary, or by that of the largest there are: what
@@ -189,7 +202,7 @@ def bounds(bits: Array, exact: Array, low: Array, high: Array, unlisted: Array) 
     return np.where(known, exact, low), np.where(known, exact, highest)
 
 
-def units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain: Array, numbers: Array) -> Codes:
+def _units(episodes: tuple[str, ...], episode: Codes, first_episode: Array, chain: Array, numbers: Array) -> Codes:
     """For each step the episode that stands for what its own hangs together with; itself where nothing is known of any.
 
     An episode is a copy where even its last step came after the same questions as in an earlier one; where a log does
