@@ -35,7 +35,7 @@ def action(data: bytes) -> None:
     from howsure.evidence import TokenLogprobs, TopAlternatives
     from howsure.models.contract import Answer
     from howsure.studies.trust.answers import read_action
-    from howsure.studies.trust.world.actions import parse_action
+    from howsure.studies.trust.world.words import parse_action
 
     text = _text(data)
     pieces = tuple(text[i : i + 3] for i in range(0, len(text), 3))

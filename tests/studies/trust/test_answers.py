@@ -410,7 +410,7 @@ def test_spellings() -> None:
 
 
 def test_every_usual_spelling_is_read_as_its_action() -> None:
-    from howsure.studies.trust.world.actions import parse_action
+    from howsure.studies.trust.world.words import parse_action
 
     for label, ways in usual_spellings(EIGHT).items():
         assert {parse_action(way).label for way in ways} == {label}

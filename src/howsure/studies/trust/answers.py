@@ -33,6 +33,7 @@ from howsure.studies.trust.json_places import (
     read_notes,
     read_text,
 )
+from howsure.studies.trust.world.words import usual_spellings
 from howsure.types import Fields
 
 MOST_ACTIONS = 4
@@ -266,6 +267,7 @@ def _of_actions(mass: ActionMass, action: str | None) -> dict[str, Any]:
 # answer up to the first token of its action.
 
 Parse = Callable[[str], str | None]
+Spellings = Mapping[str, Sequence[str]]
 
 _LONGEST_ESCAPE = len(r"\u0075")
 _GAP = r"[ \t\n\r]*"
@@ -399,31 +401,7 @@ def _unescaped(raw: str) -> tuple[str, bool]:
     return "\ufffd", False
 
 
-# -- spellings: how an answer may write an action ---------------------------------------------------------------------
-
-
-Spellings = Mapping[str, Sequence[str]]
-
-DIRECTIONS = {"up": "north", "down": "south", "left": "west", "right": "east"}
-"""The four directions with their names on a map, in the order that every table keeps."""
-
-MOVES = ("move", "go", "walk", "step")
-WITH_DIRECTION = {"pick up": ("pick up", "grab"), "drop": ("drop", "put down"), "toggle": ("toggle", "open")}
-"""Actions that may say where, `pick up left`, with their other names."""
-
-_TOWARDS = (" ", " to ", " the ", " to the ")
 _BETWEEN_WORDS = re.compile(r"[\s_-]+")
-
-
-def usual_spellings(allowed: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The ways to write each allowed action: the label, a direction's other names, `move up`, `grab to the left`.
-
-    These are the ways that `world.actions` reads; an action that it does not know is written as its label.
-
-    >>> usual_spellings(["left"])["left"][:8]
-    ('left', 'west', 'l', 'w', 'move left', 'move west', 'move l', 'move w')
-    """
-    return {label: tuple(dict.fromkeys(_spellings(label))) for label in allowed}
 
 
 def could_become(written: str, spellings: Spellings) -> frozenset[str]:
@@ -436,22 +414,6 @@ def could_become(written: str, spellings: Spellings) -> frozenset[str]:
     return frozenset(
         label for label, ways in spellings.items() if any(way.startswith(begun) for way in map(_plain, ways))
     )
-
-
-def _spellings(label: str) -> list[str]:
-    if label in DIRECTIONS:
-        return [*_names(label), *(verb + where for verb in MOVES for where in _where(label))]
-    verbs = WITH_DIRECTION.get(label, ())
-    return [label, *verbs, *(verb + where for verb in verbs for direction in DIRECTIONS for where in _where(direction))]
-
-
-def _where(direction: str) -> list[str]:
-    return [towards + name for towards in _TOWARDS for name in _names(direction)]
-
-
-def _names(direction: str) -> list[str]:
-    other = DIRECTIONS[direction]
-    return [direction, other, direction[0], other[0]]
 
 
 @lru_cache(maxsize=4096)

@@ -20,7 +20,7 @@ from howsure.studies.trust.answers import action_schema, read_action
 from howsure.studies.trust.prompts import Form, Prompt
 from howsure.studies.trust.record import ConditionRecord
 from howsure.studies.trust.verbalized import LABELS, VERBALIZED_SCHEMA, Verbalized, read_verbalized
-from howsure.studies.trust.world.actions import parse_action
+from howsure.studies.trust.world.words import parse_action
 
 EVIDENCE = ("scored", "logprobs", "verbalized")
 MOST_RETRIES = 3

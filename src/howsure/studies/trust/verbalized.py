@@ -17,18 +17,18 @@ import numpy as np
 
 from howsure.evidence import Distribution
 from howsure.measures import entropy_nats, verbalized_entropy_nats
-from howsure.studies.trust.answers import DIRECTIONS
 from howsure.studies.trust.json_places import INCOMPLETE, first_object, note_schemas, read_notes
+from howsure.studies.trust.world.words import COMPASS
 
 STEPS = ("step1", "step2", "step3")
-LABELS = tuple(DIRECTIONS)
+LABELS = tuple(COMPASS)
 """Up, down, left, right: north, south, west, east. Of equal probabilities the first is taken."""
 
 SUM_TOLERANCE = 0.02
 """A direction may be left out, and is 0, where the others sum to 1 as near as this: a model rounds to two digits."""
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_DIRECTION_OF = {name: label for label, other in DIRECTIONS.items() for name in (label, other)}
+_DIRECTION_OF = {name: label for label, other in COMPASS.items() for name in (label, other)}
 
 
 class VerbalizedStep(msgspec.Struct, frozen=True):
@@ -188,7 +188,7 @@ def _from_text(text: str) -> float | None:
 
 def _schema() -> dict[str, Any]:
     share = {"type": "number", "minimum": 0, "maximum": 1}
-    names = list(DIRECTIONS.values())
+    names = list(COMPASS.values())
     step = {
         "type": "object",
         "properties": dict.fromkeys(names, share),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howsure.studies.trust.world.actions import LABELS, ParsedAction, parse_action
+from howsure.studies.trust.world.words import LABELS, ParsedAction, parse_action
 
 WAYS = {
     "up": ("up", "Up", " UP ", "north", "n", "N", "u", "move up", "move_up", "go-north", "MoveUp", "walk n", "step up"),

@@ -110,8 +110,7 @@ def test_what_cannot_be_told_has_a_reason() -> None:
 
 
 def test_a_search_gives_up_after_so_many_states() -> None:
-    from howsure.studies.trust.world.board import Board
-    from howsure.studies.trust.world.search import shortest
+    from howsure.studies.trust.world.search import Board, shortest
     from howsure.studies.trust.world.tasks import task_of
 
     world = open_world("fetch")

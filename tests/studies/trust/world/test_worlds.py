@@ -14,7 +14,7 @@ from PIL import Image
 
 from howsure.errors import InputError, MissingExtra
 from howsure.studies.trust.world import SHIPPED_MAPS, State, World, open_world
-from howsure.studies.trust.world.actions import LABELS
+from howsure.studies.trust.world.words import LABELS
 
 ENVIRONMENTS = (
     "MiniGrid-Empty-8x8-v0", "MiniGrid-LavaGapS6-v0", "MiniGrid-DoorKey-6x6-v0", "MiniGrid-Dynamic-Obstacles-6x6-v0",

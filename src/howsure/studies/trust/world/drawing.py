@@ -15,8 +15,7 @@ import numpy as np
 from minigrid.core.constants import COLORS
 from PIL import Image, ImageDraw, ImageFont
 
-from howsure.studies.trust.world.actions import DIRECTIONS
-from howsure.studies.trust.world.words import Grid
+from howsure.studies.trust.world.words import DIRECTIONS, Grid
 
 LONGEST_SIDE = 512
 DRAWN_SIZE = 40

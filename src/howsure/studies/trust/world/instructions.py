@@ -9,8 +9,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from howsure.studies.trust.world.board import CARRIED, OPEN, PICK, PUT, USE, Board, Core
-from howsure.studies.trust.world.search import FAILED, FAR, GOING, REACHED, Distances, Progress, Seeds
+from howsure.studies.trust.world.search import (
+    CARRIED,
+    FAILED,
+    FAR,
+    GOING,
+    OPEN,
+    PICK,
+    PUT,
+    REACHED,
+    USE,
+    Board,
+    Core,
+    Distances,
+    Progress,
+    Seeds,
+)
 
 Snapshot = tuple[tuple[int, ...], ...]
 """For each description the cells of its objects when they were last looked up."""

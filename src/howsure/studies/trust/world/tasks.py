@@ -10,8 +10,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from howsure.studies.trust.world.board import CARRIED, FINISH, GONE, OPEN, PICK, PUT, USE, Board, Core
-from howsure.studies.trust.world.search import FAILED, FAR, GOING, REACHED, Distances, Progress, Seeds, Task
+from howsure.studies.trust.world.search import (
+    CARRIED,
+    FAILED,
+    FAR,
+    FINISH,
+    GOING,
+    GONE,
+    OPEN,
+    PICK,
+    PUT,
+    REACHED,
+    USE,
+    Board,
+    Core,
+    Distances,
+    Progress,
+    Seeds,
+    Task,
+)
 
 
 class _Plain(ABC):

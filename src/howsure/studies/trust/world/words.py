@@ -1,18 +1,92 @@
-"""The world in words: names of things, what an action did, and a view of the grid for models without eyes.
+"""The world in words: what an agent can say to do, names of things, what an action did, and a view of the grid.
 
-Nothing here speaks of a task: what MiniGrid calls a goal is a green square, as it looks.
+The view is for models without eyes. Nothing here speaks of a task: what MiniGrid calls a goal is a green square, as it
+looks.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from howsure.studies.trust.world.actions import DIRECTIONS, MOVES
+DIRECTIONS = ("right", "down", "left", "up")
+"""In MiniGrid's order, so that a direction's place here is its number there."""
+
+COMPASS = {"up": "north", "down": "south", "left": "west", "right": "east"}
+"""The four directions with their names on a map, in the order that every table keeps."""
+
+MOVES = tuple(COMPASS)
+PICK_UP, DROP, TOGGLE, DONE = "pick up", "drop", "toggle", "done"
+LABELS = (*MOVES, PICK_UP, DROP, TOGGLE, DONE)
+"""Every action's name; none is the beginning of another, so that a model's first tokens tell them apart."""
 
 ARROWS = {"right": ">", "down": "v", "left": "<", "up": "^"}
 _STEPS = {"right": (1, 0), "down": (0, 1), "left": (-1, 0), "up": (0, -1)}
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUWXYZabcdefghijklmnopqrstuwxyz0123456789"
 _TAKEN = "#.<>^v"
+
+# -- what an agent says --------------------------------------------------------------------------------------------
+
+
+class ParsedAction(NamedTuple):
+    """An action under its one name, and the direction that was said with it."""
+
+    label: str
+    direction: str | None
+
+
+_GO = ("move", "go", "walk", "step")
+_VERBS = {
+    PICK_UP: ("pick up", "pickup", "grab"),
+    DROP: ("drop", "put down", "putdown"),
+    TOGGLE: ("toggle", "open"),
+    DONE: ("done",),
+}
+_TOWARDS = (" ", " to ", " the ", " to the ")
+
+
+def _spelled() -> Iterator[tuple[str, ParsedAction]]:
+    """Every way to write an action, in lower case and with single blanks.
+
+    A single letter needs a blank before it: "drops" and "steps" name no direction.
+    """
+    acts = [(verb, label) for label, verbs in _VERBS.items() for verb in verbs]
+    yield from ((verb, ParsedAction(label, None)) for verb, label in acts)
+    for direction, compass in COMPASS.items():
+        names = (direction, compass, direction[0], compass[0])
+        where = [*(towards + name for towards in _TOWARDS for name in names), direction, compass]
+        yield from ((name, ParsedAction(direction, direction)) for name in names)
+        yield from ((verb + there, ParsedAction(direction, direction)) for verb in _GO for there in where)
+        yield from ((verb + there, ParsedAction(label, direction)) for verb, label in acts for there in where)
+
+
+_ACTIONS = dict(_spelled())
+
+
+def parse_action(said: str) -> ParsedAction | None:
+    """The action that these words name, whatever their case, blanks, underscores and hyphens; None for any others.
+
+    >>> parse_action("MOVE_NORTH")
+    ParsedAction(label='up', direction='up')
+    >>> parse_action("drop to the east")
+    ParsedAction(label='drop', direction='right')
+    """
+    return _ACTIONS.get(" ".join(re.sub(r"[-_]", " ", said.lower()).split()))
+
+
+def usual_spellings(allowed: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The ways to write each allowed action, as `parse_action` reads them; one that it does not know is its label.
+
+    >>> usual_spellings(["left"])["left"][:8]
+    ('left', 'west', 'l', 'w', 'move left', 'move west', 'move l', 'move w')
+    """
+    return {label: _SPELLINGS.get(label, (label,)) for label in allowed}
+
+
+_SPELLINGS = {label: tuple(said for said, action in _ACTIONS.items() if action.label == label) for label in LABELS}
+
+# -- names ---------------------------------------------------------------------------------------------------------
 
 
 class Grid(NamedTuple):

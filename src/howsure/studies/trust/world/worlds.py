@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 from howsure.errors import InputError, MissingExtra
 from howsure.models.images import Picture
 from howsure.studies.trust.world import words
-from howsure.studies.trust.world.actions import DIRECTIONS, DONE, DROP, MOVES, PICK_UP, TOGGLE, parse_action
-from howsure.studies.trust.world.board import Board
 from howsure.studies.trust.world.maps import MapPlan, parse_map, read_map
-from howsure.studies.trust.world.search import Best, Node, Task, shortest
+from howsure.studies.trust.world.search import Best, Board, Node, Task, shortest
 from howsure.studies.trust.world.tasks import task_of
+from howsure.studies.trust.world.words import DIRECTIONS, DONE, DROP, MOVES, PICK_UP, TOGGLE, parse_action
 
 SHIPPED_MAPS = ("empty", "walls", "home", "fetch")
 _NUMBERS = {PICK_UP: 3, DROP: 4, TOGGLE: 5, DONE: 6}
