@@ -27,7 +27,7 @@ from howsure.limited import Ended, LimitedFunction, Raised
 from howsure.models import chat_templates, images
 from howsure.models.contract import Message, Rolling
 from howsure.models.images import inspect_picture
-from howsure.studies.trust.prompts import CONDITIONS
+from howsure.studies.trust.steps import CONDITIONS
 from models.test_conversations import ALTERNATING, CHATML, TALK, TRIMMED
 from tiny_vision import build_vision, picture
 

@@ -19,9 +19,9 @@ from howsure.models.contract import Message
 from howsure.runs.run import prepared
 from howsure.studies.trust import TRUST, Told, TrustOptions, UserInput, trust
 from howsure.studies.trust.artefacts import StepTable, columns
+from howsure.studies.trust.elicit import NEUTRAL, Prompt
 from howsure.studies.trust.episode import Episode
 from howsure.studies.trust.logs import analyse
-from howsure.studies.trust.prompts import NEUTRAL, Prompt
 from howsure.studies.trust.world import SHIPPED_MAPS
 from scripted import Scorer, Writer, action_json, condition_of, verbalized_json
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from howsure.models.images import Picture
-from howsure.studies.trust.prompts import CONDITIONS, NEUTRAL, Condition, Form, Scene, three_prompts
+from howsure.studies.trust.elicit import NEUTRAL, Form, Scene, three_prompts
+from howsure.studies.trust.steps import CONDITIONS, Condition
 
 PICTURE = Picture.made(b"not looked at", "frame", (4, 4))
 FORM = Form("Answer so.", "What now?")

@@ -19,9 +19,9 @@ from howsure.runs.files import csv_lines, storage_errors, write_atomic
 from howsure.storage import read_regular
 from howsure.studies.trust.episode import step_id
 from howsure.studies.trust.knowledge import read_knowledge
-from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.ratio import why_no_share
 from howsure.studies.trust.record import TrustRecord
+from howsure.studies.trust.steps import CONDITIONS, ENTROPY_COLUMNS
 
 STEPS, FRAMES, REPLAY, GROUNDING = "steps.csv", "frames", "replay.gif", "grounding"
 Samples = Sequence[Sample[TrustRecord]]
@@ -51,7 +51,7 @@ SHARED = (
     "instructed",
     "missing_entropies",
 )
-LAST = (*(f"entropy_{condition.column}" for condition in CONDITIONS), "trust_T")
+LAST = (*ENTROPY_COLUMNS, "trust_T")
 
 FIGURES: dict[str, dict[str, str]] = {
     "scored": {"allowed_mass": "allowed_mass"},

@@ -30,11 +30,10 @@ from howsure.runs.files import to_json
 from howsure.runs.run import Batch, PathLike, Plan
 from howsure.studies.study import batch_of, python_function, seed_of
 from howsure.studies.summary import Coverage, Figure, Summary
-from howsure.studies.trust.elicit import Elicitor, Reading, elicitor
+from howsure.studies.trust.elicit import Elicitor, Prompt, Reading, Scene, elicitor, prompt
 from howsure.studies.trust.knowledge import read_knowledge, read_sets, repeats
-from howsure.studies.trust.prompts import CONDITIONS, Prompt, Scene, prompt
 from howsure.studies.trust.record import CoherentEvidence, CoherentRecord
-from howsure.studies.trust.steps import ENTROPIES
+from howsure.studies.trust.steps import ENTROPIES, ENTROPY_COLUMNS
 from howsure.studies.trust.study import WorldOptions, WorldStudy, asked_with, settled
 from howsure.studies.trust.world import World, open_world
 from howsure.types import Fields
@@ -300,7 +299,6 @@ def judge(samples: Sequence[Sample[CoherentRecord]], sets: Sets, *, asked_states
         small = f"{by_both:.2g} bits is below the floor of {LEAST_GAIN_BITS} bits"
         reason = f"I(X;S,L) of {small}: too small to have shares"
     value = None if by_s is None or by_both is None or reason is not None else by_s / by_both
-    columns = (f"entropy_{condition.column}" for condition in CONDITIONS)
     return CoherentSummary(
         study="trust coherent",
         coverage=Coverage.of(samples),
@@ -330,7 +328,7 @@ def judge(samples: Sequence[Sample[CoherentRecord]], sets: Sets, *, asked_states
         notes=list(_notes(len(samples), asked_states, sets, value, reason, null)),
         mean_entropy_bits={
             name: StateMean(_mean([state[column] for state in states]))
-            for name, column in zip(ENTROPIES, columns, strict=True)
+            for name, column in zip(ENTROPIES, ENTROPY_COLUMNS, strict=True)
         },
         information_bits=InformationBits(by_s, by_both),
         trust=CoherentTrust(value, reason, LEAST_GAIN_BITS, None if null is None else Null(**asdict(null))),

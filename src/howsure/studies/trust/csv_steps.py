@@ -26,19 +26,17 @@ from numpy.typing import NDArray
 from howsure.errors import InputError
 from howsure.runs.files import from_text
 from howsure.storage import local, open_regular, shown_path
-from howsure.studies.trust.prompts import CONDITIONS
-from howsure.studies.trust.steps import PLAIN, Array, Codes, Steps
+from howsure.studies.trust.steps import CONDITIONS, ENTROPY_COLUMNS, PLAIN, Array, Codes, Steps
 
 _NAMES = {
-    "bits": "entropy",
     "exact_bits": "entropy_exact",
     "low_bits": "entropy_low",
     "high_bits": "entropy_high",
     "unlisted": "unlisted",
 }
-COLUMNS = {field: tuple(f"{name}_{one.column}" for one in CONDITIONS) for field, name in _NAMES.items()}
+COLUMNS = {"bits": ENTROPY_COLUMNS}
 """For each field of a step that has three values: its columns."""
-ENTROPY_COLUMNS = COLUMNS["bits"]
+COLUMNS |= {field: tuple(f"{name}_{one.column}" for one in CONDITIONS) for field, name in _NAMES.items()}
 
 EMPTY, UNREADABLE, IMPOSSIBLE, NO_COLUMN = "empty_field", "unreadable", "impossible", "no_column"
 TOO_FEW, TOO_MANY, TORN = "too_few_fields", "too_many_fields", "torn_last_line"

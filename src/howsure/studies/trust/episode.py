@@ -21,12 +21,12 @@ from howsure.models.contract import Model
 from howsure.models.images import Picture
 from howsure.runs import Sample
 from howsure.studies.study import seed_of
-from howsure.studies.trust.elicit import Elicitor, Reading
+from howsure.studies.trust.elicit import Elicitor, Prompt, Reading, Scene, three_prompts
 from howsure.studies.trust.estimates import confidence
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.knowledge import Learned, repeats, sentence_from_feedback, summary_of, take_up
-from howsure.studies.trust.prompts import CONDITIONS, Condition, Prompt, Scene, three_prompts
 from howsure.studies.trust.record import Conditions, TrustRecord, UserInput
+from howsure.studies.trust.steps import CONDITIONS, Condition
 from howsure.studies.trust.world import Effect, State, World
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from howsure.measures import LEAST_UNITS
 from howsure.runs import Sample
 from howsure.studies.trust.artefacts import MOST_FRAMES
 from howsure.studies.trust.estimates import StepSummary, summarise
-from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.ratio import TrustFigure, estimate
 from howsure.studies.trust.record import ConditionRecord, TrustRecord
-from howsure.studies.trust.steps import ENTROPIES, Step, Steps, Three
+from howsure.studies.trust.steps import CONDITIONS, ENTROPIES, Step, Steps, Three
 from howsure.studies.trust.verbalized import LABELS
 from howsure.types import Fields
 

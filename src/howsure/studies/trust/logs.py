@@ -19,10 +19,10 @@ import numpy as np
 from howsure.errors import InputError
 from howsure.measures import trust_of_each
 from howsure.storage import is_address
-from howsure.studies.trust.csv_steps import ENTROPY_COLUMNS, StepLog, read_steps_csv, shown_name
+from howsure.studies.trust.csv_steps import StepLog, read_steps_csv, shown_name
 from howsure.studies.trust.estimates import StepSummary, means, summarise
 from howsure.studies.trust.ratio import TrustFigure, estimate
-from howsure.studies.trust.steps import Steps
+from howsure.studies.trust.steps import ENTROPY_COLUMNS, Steps
 from howsure.types import Fields, html_of
 
 __all__ = ["Analysis", "StepLog", "analyse", "read_steps_csv"]

@@ -14,8 +14,7 @@ import numpy as np
 
 from howsure.measures import LEAST_GAIN_BITS, LEAST_UNITS, Interval, TrustEstimate, trust_bounds, trust_over_steps
 from howsure.studies.sureness import LEVEL, ends
-from howsure.studies.trust.prompts import CONDITIONS
-from howsure.studies.trust.steps import Bools, Steps
+from howsure.studies.trust.steps import CONDITIONS, Bools, Steps
 from howsure.types import Fields
 
 ROUNDING_BITS = 1e-9

@@ -7,9 +7,10 @@ import msgspec
 from howsure.evidence.types import TokenRecord
 from howsure.studies.trust.answers import ActionReading
 from howsure.studies.trust.knowledge import Learned
+from howsure.studies.trust.steps import CONDITIONS
 from howsure.types import Fields
 
-CONDITION_NAMES = {"x": "X", "x_given_s": "X|S", "x_given_ls": "X|L,S"}
+CONDITION_NAMES = {condition.name.lower(): condition.value for condition in CONDITIONS}
 """As JSON has them, by attribute."""
 
 
@@ -71,7 +72,7 @@ class Conditions(Fields, rename=CONDITION_NAMES):
     x_given_ls: ConditionRecord
 
     def answers(self) -> tuple[ConditionRecord, ConditionRecord, ConditionRecord]:
-        """In the order of `prompts.CONDITIONS`."""
+        """In the order of `CONDITIONS`."""
         return self.x, self.x_given_s, self.x_given_ls
 
 

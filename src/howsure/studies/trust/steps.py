@@ -1,4 +1,4 @@
-"""Steps with their three entropies, wherever they come from: a run that is under way, or a log on the disk.
+"""The three conditions, and steps with their entropies, whether from a run that is under way or a log on the disk.
 
 `Step` is one of them, `Steps` are many as columns. An entropy that is missing has a reason, one word to be counted by.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
 
@@ -21,7 +22,27 @@ Codes = NDArray[np.int64]
 Reasons = NDArray[np.uint16]
 Three = tuple[float | None, float | None, float | None]
 
-ENTROPIES = ("h_x", "h_x_given_s", "h_x_given_ls")
+
+class Condition(StrEnum):
+    """What the action is conditioned on; the value is how it is written."""
+
+    X = "X"
+    X_GIVEN_S = "X|S"
+    X_GIVEN_LS = "X|L,S"
+
+    @property
+    def entropy_name(self) -> str:
+        return f"H({self.value})"
+
+    @property
+    def column(self) -> str:
+        """The entropy's name in tables, such as H_X_given_S."""
+        return f"H_{self.name.replace('GIVEN', 'given')}"
+
+
+CONDITIONS = tuple(Condition)
+ENTROPIES = tuple(condition.column.lower() for condition in CONDITIONS)
+ENTROPY_COLUMNS = tuple(f"entropy_{condition.column}" for condition in CONDITIONS)
 NOT_GIVEN = "not_given"
 """The reason of an entropy that is missing without one."""
 

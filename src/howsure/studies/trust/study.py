@@ -31,8 +31,8 @@ from howsure.studies.trust.episode import Episode, EpisodeConfig, EpisodeEnd, Li
 from howsure.studies.trust.json_places import printable
 from howsure.studies.trust.judge import TrustSummary, judge
 from howsure.studies.trust.knowledge import read_knowledge, repeats, shipped_knowledge
-from howsure.studies.trust.prompts import CONDITIONS
 from howsure.studies.trust.record import TrustEvidence, TrustRecord
+from howsure.studies.trust.steps import CONDITIONS
 from howsure.studies.trust.world import World, open_world
 
 OnStep = Callable[[Sample[TrustRecord]], None]
