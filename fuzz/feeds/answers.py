@@ -25,7 +25,7 @@ def coordinates(data: bytes) -> None:
 def verbalized(data: bytes) -> None:
     from howsure.studies.trust.verbalized import read_verbalized
 
-    to_json(read_verbalized(_text(data)).to_dict())
+    to_json(read_verbalized(_text(data)))
 
 
 def action(data: bytes) -> None:

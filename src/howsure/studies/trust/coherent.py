@@ -30,7 +30,8 @@ from howsure.runs.files import to_json
 from howsure.runs.run import Batch, PathLike, Plan
 from howsure.studies.study import batch_of, python_function, seed_of
 from howsure.studies.summary import Coverage, Figure, Summary
-from howsure.studies.trust.elicit import Elicitor, Prompt, Reading, Scene, elicitor, prompt
+from howsure.studies.trust.elicit import Elicitor, Reading, Scene, elicitor, prompt
+from howsure.studies.trust.judge import mean
 from howsure.studies.trust.knowledge import read_knowledge, read_sets, repeats
 from howsure.studies.trust.record import CoherentEvidence, CoherentRecord
 from howsure.studies.trust.steps import ENTROPIES, ENTROPY_COLUMNS
@@ -176,14 +177,7 @@ class CoherentStudy(WorldStudy[CoherentOptions]):
 
     def plan(self, items: Place, model: Model, options: CoherentOptions) -> Plan[CoherentOptions]:
         options = settled(options, model)
-        asks = elicitor(
-            options.evidence or "",
-            model,
-            items.world.actions,
-            top_logprobs=options.top_logprobs,
-            max_tokens=options.max_tokens,
-            temperature=options.temperature,
-        )
+        asks = elicitor(options, model, items.world.actions)
         states = walk(items.world, asks.actions, options)
         cost = {"states": len(states), "prompts": len(states) * len(items.sets.pairs())}
         asked = {"evidence": options.evidence, "view": options.view, **asked_with(options)}
@@ -198,7 +192,11 @@ class CoherentStudy(WorldStudy[CoherentOptions]):
 
     def ask(self, model: Model, batch: Batch, how: PairsConfig) -> list[Sample[CoherentRecord]]:
         (state,), (index,) = batch.items, batch.indices
-        readings = how.elicitor.ask(_prompts(how, state.scene), seed_of(how.options.seed))
+        told, known = how.sets
+        prompts = [
+            prompt(state.scene, how.elicitor.form, knowledge=known[j], instruction=told[i]) for i, j in how.sets.pairs()
+        ]
+        readings = how.elicitor.ask(prompts, seed_of(how.options.seed))
         return [_sample(state, index, readings, how.sets)]
 
     def about(self, item: Visited) -> CoherentRecord:
@@ -249,11 +247,6 @@ def walk(world: World, actions: tuple[str, ...], options: CoherentOptions) -> li
 # -- asking -------------------------------------------------------------------------------------------------------
 
 
-def _prompts(how: PairsConfig, scene: Scene) -> list[Prompt]:
-    told, known = how.sets
-    return [prompt(scene, how.elicitor.form, knowledge=known[j], instruction=told[i]) for i, j in how.sets.pairs()]
-
-
 def _sample(state: Visited, index: int, readings: list[Reading], sets: Sets) -> Sample[CoherentRecord]:
     """One state: the whole table p(x | l, s), and trust where no pair of it is missing."""
     record, evidence = COHERENT.about(state), {"answers": [one.evidence for one in readings]}
@@ -288,8 +281,8 @@ def _row(reading: Reading) -> list[float] | None:
 
 def judge(samples: Sequence[Sample[CoherentRecord]], sets: Sets, *, asked_states: int, seed: int) -> CoherentSummary:
     states = [sample.result for sample in samples if not sample.failed]
-    by_s = _mean([state.information_s_bits for state in states])
-    by_both = _mean([state.information_ls_bits for state in states])
+    by_s = mean([state.information_s_bits for state in states])
+    by_both = mean([state.information_ls_bits for state in states])
     tables = [state.p for state in states if state.p is not None]
     null = coherent_null(tables, seed=seed) if tables else None
     reason = None
@@ -327,7 +320,7 @@ def judge(samples: Sequence[Sample[CoherentRecord]], sets: Sets, *, asked_states
         ],
         notes=list(_notes(len(samples), asked_states, sets, value, reason, null)),
         mean_entropy_bits={
-            name: StateMean(_mean([state[column] for state in states]))
+            name: StateMean(mean([state[column] for state in states]))
             for name, column in zip(ENTROPIES, ENTROPY_COLUMNS, strict=True)
         },
         information_bits=InformationBits(by_s, by_both),
@@ -336,11 +329,6 @@ def judge(samples: Sequence[Sample[CoherentRecord]], sets: Sets, *, asked_states
         instructions=len(sets.instructions),
         groundings=len(sets.groundings),
     )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _of_states(states: int) -> str:

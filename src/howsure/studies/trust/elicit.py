@@ -18,7 +18,7 @@ instruction the same neutral words stand in both conditions. Any number of promp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -32,6 +32,9 @@ from howsure.studies.trust.record import ConditionRecord
 from howsure.studies.trust.steps import CONDITIONS, Condition
 from howsure.studies.trust.verbalized import LABELS, VERBALIZED_SCHEMA, Verbalized, read_verbalized
 from howsure.studies.trust.world.words import parse_action
+
+if TYPE_CHECKING:
+    from howsure.studies.trust.study import WorldOptions
 
 EVIDENCE = ("scored", "logprobs", "verbalized")
 MOST_RETRIES = 3
@@ -176,24 +179,17 @@ def usual_evidence(model: Model) -> str:
     return "scored" if Capability.SCORE in model.capabilities and not model.remote else "logprobs"
 
 
-def elicitor(
-    evidence: str,
-    model: Model,
-    actions: Sequence[str],
-    *,
-    top_logprobs: int = 10,
-    vocab_size: int | None = None,
-    max_tokens: int | None = None,
-    temperature: float = 0.0,
-) -> Elicitor:
-    """The way of asking by its name; raises in one sentence where the model cannot be asked so."""
+def elicitor(options: WorldOptions, model: Model, actions: Sequence[str], vocab_size: int | None = None) -> Elicitor:
+    """The way of asking that the options name; raises in one sentence where the model cannot be asked so."""
+    evidence = options.evidence
     if evidence == "scored":
         model.require(Capability.SCORE, "--evidence scored")
         return Scored(model, tuple(actions))
     model.require(Capability.GENERATE, f"--evidence {evidence}")
-    how = Writing(model, max_tokens or (256 if evidence == "logprobs" else 512), temperature)
+    longest = options.max_tokens or (256 if evidence == "logprobs" else 512)
+    how = Writing(model, longest, options.temperature)
     if evidence == "logprobs":
-        return ByLogprobs(how, tuple(actions), top_logprobs, vocab_size)
+        return ByLogprobs(how, tuple(actions), options.top_logprobs, vocab_size)
     return ByWord(how, tuple(action for action in actions if action in LABELS))
 
 

@@ -101,7 +101,8 @@ class Episode:
         picture, scene = self._look()
         prompts, known = self._prompts(scene), len(self.knowledge)
         asked = _digest(prompts)
-        readings = dict(zip(CONDITIONS, self.config.elicitor.ask(list(prompts.values()), self._seed()), strict=True))
+        seed = seed_of(options.seed, self.number, self.steps)  # the same in all three conditions
+        readings = dict(zip(CONDITIONS, self.config.elicitor.ask(list(prompts.values()), seed), strict=True))
         acting = readings[Condition.X_GIVEN_LS]
         before, best = world.state(), world.best_actions()
         chosen, chances = self._choose(acting), acting.record.probabilities
@@ -210,10 +211,6 @@ class Episode:
             return likeliest
         draw = np.random.default_rng([self.config.options.seed, self.number, self.steps])
         return list(chances)[int(draw.choice(len(chances), p=weights / weights.sum()))]
-
-    def _seed(self) -> int:
-        """What answers are drawn with at this step, the same in all three conditions."""
-        return seed_of(self.config.options.seed, self.number, self.steps)
 
     def _hear(self, feedback: str) -> list[Learned]:
         """Feedback as knowledge. What repeats the instruction is not worded anew: that would only hide it."""

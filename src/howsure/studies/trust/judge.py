@@ -213,7 +213,7 @@ def _about_answers(records: Records, evidence: str | None) -> Iterator[str]:
     if tied:
         what = "1 action is" if tied == 1 else f"{tied} actions are"
         yield f"{what} the first of several that were given the same probability"
-    beyond = sum(not _can_be_named(record.best_actions) for record in records)
+    beyond = sum(1 for one in records if one.best_actions and set(one.best_actions).isdisjoint(LABELS))
     if evidence == "verbalized" and beyond:
         yield (
             f"at {beyond} of {len(records)} steps the shortest way goes on with an action that is no direction, which "
@@ -242,13 +242,13 @@ def _qualifier(records: Records, evidence: str | None) -> str | None:
 
 def _little_mass(records: Records, evidence: str | None) -> float | None:
     """The probability of all actions together, where it is little."""
-    mass = _mean(one.allowed_mass for one in _conditions(records))
+    mass = mean(one.allowed_mass for one in _conditions(records))
     return mass if evidence == "scored" and mass is not None and mass < LITTLE_MASS else None
 
 
 def _much_else(records: Records, evidence: str | None) -> float | None:
     """The probability of what is no allowed action, where it is most of it."""
-    other = _mean(one.other for one in _conditions(records))
+    other = mean(one.other for one in _conditions(records))
     return other if evidence == "logprobs" and other is not None and other > 0.5 else None
 
 
@@ -256,11 +256,8 @@ def _conditions(records: Records) -> Iterator[ConditionRecord]:
     return (answer for record in records for answer in record.conditions.answers())
 
 
-def _can_be_named(best: list[str] | None) -> bool:
-    return not best or any(action in LABELS for action in best)
-
-
-def _mean(values: Iterator[float | None]) -> float | None:
+def mean(values: Iterable[float | None]) -> float | None:
+    """Of those that are known."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -27,6 +28,7 @@ SHARED_WORDS = 6
 FEW_WORDS = 3
 """From so many words on, they are looked for without the spaces between them too: `go_to_the_red_ball`."""
 
+Read = TypeVar("Read")
 _BULLET = re.compile(r"^(?:[-*•#]\s+|\d+[.)]\s+|#)+")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”»]?\s+")
 
@@ -39,7 +41,7 @@ def read_knowledge(path: str | Path, *, within: Path | None = None) -> list[str]
     path = local(path)
     text = _read(path, within)
     if text.lstrip().startswith("["):
-        return _from_json(text, path)
+        return [clean for one in _from_json(text, path, list[str], "list of texts") if (clean := one_line(one))]
     lines = (line.strip() for line in text.splitlines())
     return [clean for line in lines if not line.startswith("#") and (clean := one_line(line))]
 
@@ -52,10 +54,7 @@ def read_sets(path: str | Path) -> list[list[str]]:
     path = local(path)
     text = _read(path)
     if text.lstrip().startswith("["):
-        try:
-            sets = msgspec.json.decode(text, type=list[list[str]])
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise InputError(f"{path} begins like JSON and is no list of lists of texts: {error}") from error
+        sets = _from_json(text, path, list[list[str]], "list of lists of texts")
         return [[clean for line in one if (clean := one_line(line))] for one in sets]
     blocks = [block.splitlines() for block in re.split(r"\n\s*\n", text) if block.strip()]
     sets = [[one_line(line) for line in block if not line.strip().startswith("#")] for block in blocks]
@@ -76,11 +75,11 @@ def _read(path: Path, within: Path | None = None) -> str:
         raise InputError(f"{path}, byte {error.start}: this is no UTF-8; save it as UTF-8") from error
 
 
-def _from_json(text: str, path: str | Path) -> list[str]:
+def _from_json(text: str, path: Path, form: type[Read], what: str) -> Read:
     try:
-        return [clean for one in msgspec.json.decode(text, type=list[str]) if (clean := one_line(one))]
+        return msgspec.json.decode(text, type=form)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"{path} begins like JSON and is no list of texts: {error}") from error
+        raise InputError(f"{path} begins like JSON and is no {what}: {error}") from error
 
 
 def shipped_knowledge(world: str) -> list[str]:
@@ -88,8 +87,8 @@ def shipped_knowledge(world: str) -> list[str]:
     shipped = files("howsure.data") / "maps" / f"{world}.grounding.txt"
     if not re.fullmatch(r"[\w-]+", world) or not shipped.is_file():
         return []
-    lines = (line.strip() for line in shipped.read_text(encoding="utf-8").splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
+    with as_file(shipped) as path:
+        return read_knowledge(path)
 
 
 # -- no leaks -----------------------------------------------------------------------------------------------------
@@ -104,12 +103,11 @@ def repeats(sentence: str, told: Iterable[str | None]) -> bool:
     False
     """
     words, line = _words(sentence), _line(sentence)
-    return any(_holds(words, _words(text)) or _holds_unspaced(line, _line(text)) for text in told if text)
-
-
-def _holds_unspaced(line: str, told: str) -> bool:
-    """For languages that put no spaces between words, or hang endings on them."""
-    return bool(told) and not told.isascii() and told in line
+    for text in filter(None, told):
+        whole = _line(text)  # for languages that put no spaces between words, or hang endings on them
+        if _holds(words, _words(text)) or (not whole.isascii() and whole in line):
+            return True
+    return False
 
 
 def _line(text: str) -> str:

@@ -198,7 +198,9 @@ def _reason(why: str, ratio: TrustEstimate, episodes: int, bounds: _Bounds | Non
         case "no_instruction":
             return f"no step has an instruction, so {SAME_WITHOUT_INSTRUCTION}"
         case "few_units":
-            return _too_few(ratio.units, episodes)
+            all_of_them = f"{episodes} episode{'' if episodes == 1 else 's'}"
+            independent = "" if ratio.units == episodes else f"{ratio.units} independent of "
+            return f"{independent}{all_of_them}, and T takes at least {LEAST_UNITS}"
         case "alike":
             return f"T is the same in all of {episodes} episodes, which tells nothing of chance"
         case "below_zero":
@@ -211,14 +213,6 @@ def _reason(why: str, ratio: TrustEstimate, episodes: int, bounds: _Bounds | Non
             return f"ΔH_L,S of {small}: too small to have shares"
         case _:
             return _turned_around(bounds)
-
-
-def _too_few(independent: int, episodes: int) -> str:
-    """`3 episodes, and T takes at least 5`; copies and chains count once."""
-    noun = "episode" if episodes == 1 else "episodes"
-    if independent == episodes:
-        return f"{episodes} {noun}, and T takes at least {LEAST_UNITS}"
-    return f"{independent} independent of {episodes} {noun}, and T takes at least {LEAST_UNITS}"
 
 
 def _interval(ratio: TrustEstimate, interval: Interval | None) -> str:

@@ -286,15 +286,7 @@ class TrustStudy(WorldStudy[TrustOptions]):
         if options.summarise:
             model.require(Capability.GENERATE, "--summarise")
         options = settled(options, model)
-        asks = elicitor(
-            options.evidence or "",
-            model,
-            items.world.actions,
-            top_logprobs=options.top_logprobs,
-            vocab_size=options.vocab_size,
-            max_tokens=options.max_tokens,
-            temperature=options.temperature,
-        )
+        asks = elicitor(options, model, items.world.actions, options.vocab_size)
         clock = "world" if options.evidence == "scored" and not model.remote else "real"
         options = options.with_(clock=options.clock or clock)
         how = EpisodeConfig(items.world, model, asks, options.for_workers().with_(listen=options.listen))

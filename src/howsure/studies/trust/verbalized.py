@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from howsure.evidence import Distribution
 from howsure.measures import entropy_nats, verbalized_entropy_nats
 from howsure.studies.trust.json_places import INCOMPLETE, first_object, note_schemas, read_notes
 from howsure.studies.trust.world.words import COMPASS
@@ -46,12 +45,6 @@ class VerbalizedStep(msgspec.Struct, frozen=True):
     tied: bool = False
     reason: str | None = None
 
-    @property
-    def distribution(self) -> Distribution | None:
-        if self.probabilities is None:
-            return None
-        return Distribution(tuple(self.probabilities), np.array(list(self.probabilities.values())))
-
 
 class Verbalized(msgspec.Struct, frozen=True):
     """The three steps, and their entropy weighted 0.5, 0.3, 0.2, which is there only if all three are.
@@ -71,27 +64,12 @@ class Verbalized(msgspec.Struct, frozen=True):
     grounding: str | None = None
     memory: str | None = None
 
-    @property
-    def action(self) -> str | None:
-        """The most probable direction of the first step."""
-        return self.steps[0].action
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a record, every field in it."""
-        out: dict[str, Any] = msgspec.to_builtins(self)
-        return out
-
-
-def direction_of(name: str) -> str | None:
-    """The label of a direction by either of its names, in any case: north is up."""
-    return _DIRECTION_OF.get(name.strip().casefold())
-
-
-def read_verbalized(text: str | None, parse_direction: Callable[[str], str | None] = direction_of) -> Verbalized:
+def read_verbalized(text: str | None) -> Verbalized:
     """The probabilities in a model's answer; `text` is None where there is no answer.
 
-    A number may be written as a text, `"0.65"`, and as a percentage, `"65%"`. Keys count in any case, and those that
-    are no direction are left aside. Sums other than 1 are divided out.
+    A number may be written as a text, `"0.65"`, and as a percentage, `"65%"`. Keys count in any case, those of a
+    direction by either of its names, and those that are none are left aside. Sums other than 1 are divided out.
     """
     if text is None:
         return _nothing("no_answer")
@@ -99,7 +77,7 @@ def read_verbalized(text: str | None, parse_direction: Callable[[str], str | Non
     if obj.reason not in (None, INCOMPLETE):
         return _nothing(obj.reason)
     values = {key.strip().casefold(): member.place.value for key, member in obj.members.items()}
-    first, second, third = (_step(values, name, parse_direction) for name in STEPS)
+    first, second, third = (_step(values, name) for name in STEPS)
     steps = (first, second, third)
     whole = all(step.reason is None for step in steps)
     executability, unknown = _executability(values)
@@ -119,15 +97,15 @@ def _nothing(reason: str | None) -> Verbalized:
     return Verbalized((step, step, step), reason=reason, executability_missing=reason)
 
 
-def _step(values: Mapping[str, Any], name: str, parse_direction: Callable[[str], str | None]) -> VerbalizedStep:
+def _step(values: Mapping[str, Any], name: str) -> VerbalizedStep:
     if name not in values:
         return VerbalizedStep(reason="absent")
     if not isinstance(values[name], dict):
         return VerbalizedStep(reason="not_an_object")
     written: dict[str, float] = {}
     for key, value in values[name].items():
-        label = parse_direction(key)
-        if label not in LABELS:
+        label = _DIRECTION_OF.get(key.strip().casefold())
+        if label is None:
             continue
         number, reason = _number(value)
         if number is None or label in written:
@@ -167,7 +145,9 @@ def _executability(values: Mapping[str, Any]) -> tuple[float | None, str | None]
 def _number(value: Any) -> tuple[float | None, str | None]:
     """A number that is finite and not negative, or what else it is."""
     if isinstance(value, str):
-        value = _from_text(value.strip())
+        digits = value.strip().removesuffix("%").rstrip()
+        share = 100.0 if value.strip().endswith("%") else 1.0
+        value = float(digits) / share if _NUMBER.fullmatch(digits) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None, "not_a_number"
     try:
@@ -177,13 +157,6 @@ def _number(value: Any) -> tuple[float | None, str | None]:
     if not math.isfinite(number):
         return None, "not_finite"
     return (number, None) if number >= 0 else (None, "negative")
-
-
-def _from_text(text: str) -> float | None:
-    digits = text.removesuffix("%").rstrip()
-    if not _NUMBER.fullmatch(digits):
-        return None
-    return float(digits) / 100.0 if text.endswith("%") else float(digits)
 
 
 def _schema() -> dict[str, Any]:

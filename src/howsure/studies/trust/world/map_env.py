@@ -63,15 +63,13 @@ class MapEnv(MiniGridEnv):  # type: ignore[misc]
         for y, row in enumerate(self.plan.rows):
             for x, kind in enumerate(row):
                 self.grid.set(x + RING, y + RING, _object(kind))
-        if self.goal_pos is not None and self._is_bare(self.goal_pos):
-            self.grid.set(*self.goal_pos, Goal())
+        if self.goal_pos is not None:
+            under = self.grid.get(*self.goal_pos)
+            if under is None or under.type in ("floor", "goal"):
+                self.grid.set(*self.goal_pos, Goal())
         x, y = self.plan.start
         self.agent_pos, self.agent_dir = (x + RING, y + RING), 0
         self.mission = self.plan.instruction or ""
-
-    def _is_bare(self, place: tuple[int, int]) -> bool:
-        obj = self.grid.get(*place)
-        return obj is None or obj.type in ("floor", "goal")
 
     def gen_obs(self) -> dict[str, Any]:
         """Nobody looks through the agent's own eyes here, so its view is not worked out."""
@@ -94,8 +92,8 @@ def _object(kind: Kind) -> WorldObj | None:
         return Emoji(kind)
     if kind.type == "lava":
         return Lava()
-    made = _MADE[kind.type](_safe(kind.colour))
-    made.color = kind.colour
+    made = _MADE[kind.type](kind.colour if kind.colour in COLOR_TO_IDX else "grey")
+    made.color = kind.colour  # of which MiniGrid's constructors know six
     if kind.type == "door":
         made.is_open, made.is_locked = kind.door_state == "open", kind.door_state == "locked"
     if kind.type != "wall":
@@ -103,11 +101,6 @@ def _object(kind: Kind) -> WorldObj | None:
     if kind.can_pickup:
         made.name = kind.name
     return made
-
-
-def _safe(colour: str) -> str:
-    """MiniGrid's constructors know six colours; any other is set afterwards."""
-    return colour if colour in COLOR_TO_IDX else "grey"
 
 
 _MADE: dict[str, Any] = {

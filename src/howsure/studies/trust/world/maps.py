@@ -150,7 +150,9 @@ def _decode(content: bytes) -> _Body:
     try:
         return msgspec.json.decode(content, type=_File).map
     except msgspec.ValidationError as error:
-        raise InputError(_bad_definition(content) or _in_words(str(error))) from None
+        raise InputError(
+            _bad_definition(content) or f'{_said(str(error))}; a map is {{"map": {{…}}}} as the docs show'
+        ) from None
     except msgspec.DecodeError as error:
         raise InputError(f"{_json_place(text, str(error))}; mend the JSON") from None
     except RecursionError:
@@ -177,10 +179,6 @@ def _bad_definition(content: bytes) -> str | None:
         except msgspec.ValidationError as error:
             return f"the definition of {_shown(char)} in emoji_objects: {_said(str(error))}"
     return None
-
-
-def _in_words(message: str) -> str:
-    return f'{_said(message)}; a map is {{"map": {{…}}}} as the docs show'
 
 
 def _said(message: str) -> str:

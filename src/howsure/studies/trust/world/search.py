@@ -65,18 +65,15 @@ class Board:
         """Number of a thing, or of a door, by the id of MiniGrid's object."""
         self.unknown: str | None = None
         self._kept: list[Any] = []
-        self._read(env)
+        for cell, obj in enumerate(env.grid.grid):
+            self.base.append(self._base_of(obj, cell))
+        if env.carrying is not None:
+            self._add_thing(env.carrying)
         self.start = self.now(env)
         self.holder = {thing.contains: i for i, thing in enumerate(self.things) if thing.contains >= 0}
         self._grids: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
 
     # -- reading MiniGrid's grid ------------------------------------------------------------------------------------
-
-    def _read(self, env: Any) -> None:
-        for cell, obj in enumerate(env.grid.grid):
-            self.base.append(self._base_of(obj, cell))
-        if env.carrying is not None:
-            self._add_thing(env.carrying)
 
     def now(self, env: Any) -> Core:
         """The state that the environment is in; its objects must be those that were there when this was made."""
@@ -303,7 +300,10 @@ class _Search:
             return
         mask, steps = mask or 1 << action, steps + 1
         if status == REACHED:
-            self._arrive(steps, mask)
+            if steps < self.best:
+                self.best, self.first_actions = steps, mask
+            elif steps == self.best:
+                self.first_actions |= mask
             return
         reached = (now, progress)
         known = self.seen.get(reached)
@@ -320,12 +320,6 @@ class _Search:
         self.expanded.discard(reached)
         self.seen[reached] = (steps, mask)
         self.waiting.setdefault(total, {}).setdefault(steps, []).append(reached)
-
-    def _arrive(self, steps: int, mask: int) -> None:
-        if steps < self.best:
-            self.best, self.first_actions = steps, mask
-        elif steps == self.best:
-            self.first_actions |= mask
 
 
 # -- lower bounds: how many steps at least, whatever may be picked up or opened on the way ----------------------------
@@ -371,7 +365,7 @@ class Distances:
     def field(self, seeds: Seeds, core: Core) -> list[int]:
         """Steps at least from every cell, as doors and keys are in this state."""
         doors = core.doors
-        if LOCKED not in doors or self._holds_key(core):
+        if LOCKED not in doors or core.carried in self._keys:
             return self._field(seeds, doors, False)
         places = tuple(self.board.where(key, core.places) for key in self._keys)
         if CARRIED in places:  # in a box that is carried
@@ -381,9 +375,6 @@ class Distances:
             known = self._through_keys(seeds, core, places)
             self._keyed[seeds, doors, places] = known
         return known
-
-    def _holds_key(self, core: Core) -> bool:
-        return core.carried >= 0 and self.board.things[core.carried].kind == "key"
 
     def _through_keys(self, seeds: Seeds, core: Core, places: tuple[int, ...]) -> list[int]:
         # A door that is only closed may be opened on the way to the key, and counts once; a locked one may not.

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
+from howsure.studies.trust.world.instructions import instructed
 from howsure.studies.trust.world.search import (
     CARRIED,
     FAILED,
@@ -231,20 +232,9 @@ def _of_map(env: Any, board: Board) -> Task | None:
     return Bring(board, tuple(i for i, t in enumerate(board.things) if t.name == env.plan.fetch and t.can_pickup), goal)
 
 
-def _goal(env: Any, board: Board) -> Task | None:
+def _goal(env: Any, board: Board, bump_kills: bool = False) -> Task | None:
     cells = [cell for cell, obj in enumerate(env.grid.grid) if obj is not None and obj.type == "goal"]
-    return Reach(board, cells) if cells else None
-
-
-def _goal_among_obstacles(env: Any, board: Board) -> Task | None:
-    cells = [cell for cell, obj in enumerate(env.grid.grid) if obj is not None and obj.type == "goal"]
-    return Reach(board, cells, bump_kills=True) if cells else None
-
-
-def _instructed(env: Any, board: Board) -> Task | None:
-    from howsure.studies.trust.world.instructions import instructed
-
-    return instructed(env, board)
+    return Reach(board, cells, bump_kills=bump_kills) if cells else None
 
 
 def _like(board: Board, kind: str, colour: str) -> tuple[int, ...]:
@@ -256,26 +246,14 @@ def _take_it(env: Any, board: Board) -> Task | None:
     return None if thing is None else Take(board, (thing,))
 
 
-def _memory(env: Any, board: Board) -> Task:
-    return Reach(board, [_cell(board, env.success_pos)], deadly=(_cell(board, env.failure_pos),))
-
-
-def _put_near(env: Any, board: Board) -> Task:
-    return PutNear(board, _like(board, env.move_type, env.moveColor), _cell(board, env.target_pos))
-
-
-def _red_then_blue(env: Any, board: Board) -> Task:
-    return RedThenBlue(board, board.number_of[id(env.red_door)], board.number_of[id(env.blue_door)])
-
-
 def _cell(board: Board, place: Any) -> int:
     return int(place[1]) * board.width + int(place[0])
 
 
 _KNOWN: dict[str, Callable[[Any, Board], Task | None]] = {
     "MiniGridEnv": _goal,
-    "DynamicObstaclesEnv": _goal_among_obstacles,
-    "MemoryEnv": _memory,
+    "DynamicObstaclesEnv": lambda env, board: _goal(env, board, bump_kills=True),
+    "MemoryEnv": lambda env, board: Reach(board, [_cell(board, env.success_pos)], (_cell(board, env.failure_pos),)),
     "FetchEnv": lambda env, board: Take(board, _like(board, env.targetType, env.targetColor), only=True),
     "UnlockEnv": lambda env, board: OpenDoor(board, board.number_of[id(env.door)]),
     "UnlockPickupEnv": _take_it,
@@ -284,7 +262,11 @@ _KNOWN: dict[str, Callable[[Any, Board], Task | None]] = {
     "ObstructedMazeEnv": _take_it,
     "GoToDoorEnv": lambda env, board: SayDone(board, _cell(board, env.target_pos)),
     "GoToObjectEnv": lambda env, board: SayDone(board, _cell(board, env.target_pos)),
-    "PutNearEnv": _put_near,
-    "RedBlueDoorEnv": _red_then_blue,
-    "RoomGridLevel": _instructed,
+    "PutNearEnv": lambda env, board: PutNear(
+        board, _like(board, env.move_type, env.moveColor), _cell(board, env.target_pos)
+    ),
+    "RedBlueDoorEnv": lambda env, board: RedThenBlue(
+        board, board.number_of[id(env.red_door)], board.number_of[id(env.blue_door)]
+    ),
+    "RoomGridLevel": instructed,
 }

@@ -154,14 +154,12 @@ class Legend:
     def symbol(self, description: str) -> str:
         known = self._known.get(description)
         if known is None:
-            known = self._known[description] = self._new(description)
+            used = {*self._known.values(), *_TAKEN}
+            noun = description.split()[-1] if description.split() else ""
+            wishes = [*noun[:1].upper(), *noun[:1].lower(), *description.upper(), *_LETTERS]
+            known = next((one for one in wishes if one in _LETTERS and one not in used), "?")
+            self._known[description] = known
         return known
-
-    def _new(self, description: str) -> str:
-        used = {*self._known.values(), *_TAKEN}
-        noun = description.split()[-1] if description.split() else ""
-        wishes = [*noun[:1].upper(), *noun[:1].lower(), *description.upper(), *_LETTERS]
-        return next((one for one in wishes if one in _LETTERS and one not in used), "?")
 
 
 def view(grid: Grid, legend: Legend) -> str:
