@@ -133,13 +133,12 @@ def _nothing(logs: Sequence[StepLog], problems: Sequence[str]) -> InputError:
 
 def _labelled(logs: Sequence[StepLog]) -> list[StepLog]:
     """Episodes under the names of their files: those of two files are different ones, whatever they are called."""
-    return [replace(log, steps=replace(log.steps, episodes=tuple(_labels(log)))) for log in logs]
-
-
-def _labels(log: StepLog) -> Iterator[str]:
-    alone = len(log.steps.episodes) == 1 and log.episodes_from != "episode"
-    for episode in log.steps.episodes:
-        yield log.name if alone else f"{log.name}, {episode}"
+    labelled = []
+    for log in logs:
+        alone = len(log.steps.episodes) == 1 and log.episodes_from != "episode"
+        names = (log.name,) if alone else tuple(f"{log.name}, {episode}" for episode in log.steps.episodes)
+        labelled.append(replace(log, steps=replace(log.steps, episodes=names)))
+    return labelled
 
 
 def _file(log: StepLog, recorded: Recorded) -> FileFigures:

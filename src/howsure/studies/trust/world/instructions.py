@@ -146,6 +146,20 @@ class Visited(NamedTuple):
     """Whether what lies there can be carried away on an early visit."""
 
 
+class _Carrying:
+    """A clause about one of some things, which remembers what was carried a step before."""
+
+    def __init__(self, board: Board, strict: bool, meant: _Description) -> None:
+        self.board, self.strict, self.meant = board, strict, meant
+
+    def begin(self, instr: Any) -> Progress:
+        return (-1 if instr.preCarrying is None else self.board.number_of[id(instr.preCarrying)],)
+
+    def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
+        cells = bounds.places(self.meant.things, core)
+        return None if cells is None else Visited(cells, 1, True)
+
+
 class _GoTo:
     """Face one of the objects from beside it."""
 
@@ -198,15 +212,11 @@ class _Open:
         return Visited(self.meant.fixed, 1, False)
 
 
-class _PickUp:
+class _PickUp(_Carrying):
     """Pick up one of the things; in strict mode to pick up any other loses. Remembers what was carried before."""
 
     def __init__(self, instr: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
-        self.board, self.strict = board, bool(instr.strict)
-        self.meant = _Description(instr.desc, board, env)
-
-    def begin(self, instr: Any) -> Progress:
-        return (_number(instr.preCarrying, self.board),)
+        super().__init__(board, bool(instr.strict), _Description(instr.desc, board, env))
 
     def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
         (carried_before,) = memory
@@ -222,22 +232,14 @@ class _PickUp:
         hands_full = core.carried >= 0 and core.carried not in self.meant.things
         return bounds.near(bounds.places(self.meant.things, core), core) + 1 + hands_full
 
-    def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
-        cells = bounds.places(self.meant.things, core)
-        return None if cells is None else Visited(cells, 1, True)
 
-
-class _PutNext:
+class _PutNext(_Carrying):
     """Drop one of the things beside one of the others; in strict mode to pick up anything loses."""
 
     def __init__(self, instr: Any, board: Board, env: Any, descriptions: list[_Description]) -> None:
-        self.board, self.strict = board, bool(instr.strict)
-        self.meant = _Description(instr.desc_move, board, env)
+        super().__init__(board, bool(instr.strict), _Description(instr.desc_move, board, env))
         self.which = _described(instr.desc_fixed, board, env, descriptions)
         self.beside = descriptions[self.which]
-
-    def begin(self, instr: Any) -> Progress:
-        return (_number(instr.preCarrying, self.board),)
 
     def judge(self, memory: Progress, action: int, now: Core, snapshot: Snapshot) -> tuple[Progress, int]:
         (carried_before,) = memory
@@ -265,10 +267,6 @@ class _PutNext:
             return bounds.near(others, core)
         hands_full = core.carried >= 0
         return hands_full + min(bounds.near_then(things, others, core, 1, 1), bounds.near_then(others, things, core, 4))
-
-    def visited(self, core: Core, snapshot: Snapshot, bounds: _Bounds) -> Visited | None:
-        cells = bounds.places(self.meant.things, core)
-        return None if cells is None else Visited(cells, 1, True)
 
 
 class _Pair:
@@ -345,10 +343,6 @@ class _Before(_Pair):
 
 class _After(_Before):
     first = 1
-
-
-def _number(carried: Any, board: Board) -> int:
-    return -1 if carried is None else board.number_of[id(carried)]
 
 
 _CLAUSES: dict[str, Any] = {
