@@ -1,12 +1,14 @@
-"""A whole step of the trust study: what three slow answers cost together, and what everything but the model costs.
+"""A whole step of the trust study: what three slow answers cost, what all but the model costs; and reading a log.
 
 The server waits 300 ms before it answers, in a process of its own. The first case sets a step (three conditions, world,
 frame, record, table) against one answer alone, asked without any library. The second leaves the model out: answers are
-there at once, and what is left is the world, the shortest way, the picture, the record and the table.
+there at once, and what is left is the world, the shortest way, the picture, the record and the table. The third reads
+a table of steps; beside it Python's own reader of CSV, with nothing made of its rows, and with a float of each number.
 """
 
 from __future__ import annotations
 
+import csv
 import http.client
 import json
 import multiprocessing
@@ -26,6 +28,7 @@ from benchmarks.harness import Case
 WAIT_S = 0.3
 ASKED_STEPS = 8
 FREE_STEPS = 300
+LOG_STEPS = 200_000
 TOKENS = ['{"action": ["', "down", '"], "reasoning": "so"}']
 
 
@@ -48,7 +51,37 @@ def cases() -> list[Case]:
             {"howsure": lambda: _free_steps()},
             {"milliseconds of a step": _milliseconds(_free_steps())},
         ),
+        _log_case(),
     ]
+
+
+def _log_case() -> Case:
+    from howsure.studies.trust.logs import read_steps_csv
+    from howsure.studies.trust.steps import ENTROPY_COLUMNS
+
+    folder = tempfile.TemporaryDirectory()  # there as long as a contender is
+    path = Path(folder.name) / "steps.csv"
+    bits = np.random.default_rng(0).random((LOG_STEPS, 3))
+    with path.open("w") as file:
+        file.write(f"step,episode,timestamp,agent_x,agent_y,{','.join(ENTROPY_COLUMNS)},trust_T\n")
+        for i, (x, s, ls) in enumerate(bits.tolist()):
+            share = (x - s) / (x - ls)
+            file.write(f"{i % 20 + 1},{i // 20 + 1},2025-01-21T16:51:19,5,6,{x},{s},{ls},{share}\n")
+
+    def by_python(numbers: bool) -> None:
+        with Path(folder.name, path.name).open(newline="") as file:
+            for row in csv.reader(file):
+                if numbers and row[0] != "step":
+                    [float(cell) for cell in row[5:]]
+
+    return Case(
+        f"a log of {LOG_STEPS:,} steps, {path.stat().st_size / 1e6:.0f} MB",
+        {
+            "howsure": lambda: read_steps_csv(Path(folder.name, path.name)),
+            "csv.reader alone": lambda: by_python(False),
+            "csv.reader and float": lambda: by_python(True),
+        },
+    )
 
 
 # -- a server that takes its time ---------------------------------------------------------------------------------
