@@ -18,8 +18,7 @@ from rich.console import Console
 
 from howsure.evidence import TokenLogprobs
 from howsure.models.ngram.arpa import write_arpa
-from howsure.models.ngram.estimate import Smoothing
-from howsure.models.ngram.training import Piece, train
+from howsure.models.ngram.training import Piece, Smoothing, train
 from howsure.models.registry import load
 from howsure.report.surprise import print_reading
 from howsure.studies.reading import Reading, read_answer, read_text

@@ -9,8 +9,7 @@ from typing import Any
 
 from howsure.errors import InputError
 from howsure.models.ngram.arpa import write_arpa
-from howsure.models.ngram.estimate import Smoothing
-from howsure.models.ngram.training import Piece, train
+from howsure.models.ngram.training import Piece, Smoothing, train
 from howsure.options import takes
 from howsure.runs.files import storage_errors
 from howsure.storage.unpacking import HELD_FOLD

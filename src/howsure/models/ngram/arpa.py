@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError
-from howsure.models.ngram.table import Level, NgramTable
-from howsure.models.ngram.vocabulary import SPECIAL, UNKNOWN, Ids, Vocabulary
+from howsure.models.ngram.table import SPECIAL, UNKNOWN, Ids, Level, NgramTable, Vocabulary
 from howsure.models.words import is_space
 from howsure.storage import open_regular
 from howsure.storage.unpacking import BLOCK_BYTES, unpacking
