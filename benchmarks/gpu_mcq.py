@@ -100,7 +100,7 @@ def make_questions(count: int, network: Any) -> list[tuple[Any, dict[str, Any]]]
     """Encoded items with the pixels that an image processor would give, in ordinary memory."""
     import torch
 
-    from howsure.models.text_boundary import Encoded
+    from howsure.models.text import Encoded
 
     rng, config = np.random.default_rng(0), network.config
     patches = int(np.prod(GRID))

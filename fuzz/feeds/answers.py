@@ -183,7 +183,7 @@ def _scored(protocol: Any, body: Any) -> Any:
     from howsure.models.contract import Failure, ScoreItem
     from howsure.models.server_alignment import align
     from howsure.models.server_evidence import Laid
-    from howsure.models.text_boundary import utf8
+    from howsure.models.text import utf8
 
     scorer, prefix, text = _server()._scorer, "The sky is", "The sky is blue"
     judged = scorer._judge(protocol, body)

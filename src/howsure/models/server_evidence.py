@@ -12,7 +12,7 @@ from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models.contract import Failure
 from howsure.models.server_alignment import Aligned
 from howsure.models.server_protocols import PromptTokens
-from howsure.models.text_boundary import common_length, utf8
+from howsure.models.text import common_length, utf8
 
 _UNCERTAIN = Failure(
     "not_aligned",

@@ -25,7 +25,7 @@ from howsure.models.server_alignment import Aligned, align
 from howsure.models.server_client import Reply, ServerClient, tokens_used
 from howsure.models.server_evidence import Laid, evidence
 from howsure.models.server_protocols import ByEcho, ByPromptLogprobs, PromptProtocol, PromptTokens
-from howsure.models.text_boundary import utf8
+from howsure.models.text import utf8
 
 PROBE = "The capital of France is Paris, and my umbrella sings eleven."
 """A text whose end is no model's first choice: likelier tokens in the place of its own give themselves away by that."""

@@ -13,8 +13,7 @@ from howsure.errors import InputError
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Failure, Passage, Rolling, ScoreItem, Stretch
 from howsure.models.server_alignment import align
-from howsure.models.text_boundary import utf8
-from howsure.models.token_stream import shares
+from howsure.models.text import shares, utf8
 
 MAX_DOCUMENT_BYTES = 4 * 2**20
 """A larger document is not sent: about a million tokens, more than a server sees at once."""

@@ -36,7 +36,7 @@ from howsure.measures import (
 )
 from howsure.measures.entropy import SUM_TOLERANCE, check_probabilities
 from howsure.measures.entropy_estimates import OCCURRENCES_FOR_SUPPORT, check_counts
-from howsure.models.words import is_space
+from howsure.models.text import is_space
 from howsure.runs import Progress
 from howsure.runs.run import prepared
 from howsure.storage import open_regular
@@ -410,7 +410,7 @@ def _decoded(text: Text) -> str:
 
 
 def _word_codes(content: bytes) -> NDArray[np.int64]:
-    """Words as `howsure.models.words` has them: all that is white space there becomes a space, then they are split."""
+    """Words as `howsure.models.text` has them: all that is white space there becomes a space, then they are split."""
     spaced = np.where(is_space(content), np.uint8(ord(" ")), np.frombuffer(content, dtype=np.uint8))
     words = spaced.tobytes().split()
     numbers: defaultdict[bytes, int] = defaultdict(itertools.count().__next__)

@@ -25,12 +25,12 @@ from howsure.models.contract import (
     Stretch,
 )
 from howsure.models.hf import conversations as chats
-from howsure.models.hf import rolling as documents
+from howsure.models.hf import documents
+from howsure.models.hf.documents import Tokens, tokens_of
 from howsure.models.hf.writing import WritingModel
 from howsure.models.names import ModelName
 from howsure.models.packing import plan_batches, plan_rows
-from howsure.models.text_boundary import Encoded, TextItem
-from howsure.models.token_stream import Ints, Tokens, tokens_of
+from howsure.models.text import Encoded, Ints, TextItem
 
 ENCODED_AT_ONCE = 1024
 WindowOf = tuple[documents.Windows, documents.Window]

@@ -14,14 +14,13 @@ import numpy as np
 from howsure.errors import InputError, UnusableImage, UnusableText, WeightsError
 from howsure.models.contract import Answer, Capability, Conversation, Failure, Message, ScoreItem, as_messages
 from howsure.models.hf import HFTextModel, or_error
+from howsure.models.hf.documents import Frame
 from howsure.models.hf.families import Family, family_of
 from howsure.models.hf.layout import Layout
 from howsure.models.hf.pixels import ImageInput, Pixels, ready_for
-from howsure.models.hf.rolling import Frame
 from howsure.models.hf.writing import Question
 from howsure.models.images import Picture
-from howsure.models.text_boundary import Encoded, TextItem
-from howsure.models.token_stream import Ints
+from howsure.models.text import Encoded, Ints, TextItem
 
 READERS = 8
 TRIAL_SIZE = (64, 48)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from howsure.models.hf.families import TEXT_ONLY, Family
 from howsure.models.hf.pixels import Pixels
 from howsure.models.packing import PackedBatch
-from howsure.models.text_boundary import Encoded
+from howsure.models.text import Encoded
 
 Ints = NDArray[np.int64]
 

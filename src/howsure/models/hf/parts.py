@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from howsure.errors import InputError
 from howsure.models import builtin
 from howsure.models.contract import Counters, Model, ModelOptions
-from howsure.models.text_boundary import TextEncoder
+from howsure.models.text import TextEncoder
 
 if TYPE_CHECKING:
     from howsure.models.hf.files import ModelFiles

@@ -22,7 +22,7 @@ from howsure.models.hf import attention
 from howsure.models.hf.layout import Layout
 from howsure.models.hf.pixels import Pixels, batched
 from howsure.models.packing import PackedBatch, pack
-from howsure.models.text_boundary import Encoded
+from howsure.models.text import Encoded
 from howsure.models.wheels import cache_folder
 
 HEAD_ROWS = 256

@@ -42,7 +42,7 @@ class Pi0FastModel(HFImageTextModel):
     @cached_property
     def encoder(self) -> Any:
         from howsure.models.hf.loading import load_tokenizer
-        from howsure.models.text_boundary import TextEncoder
+        from howsure.models.text import TextEncoder
 
         if self._options.tokenizer is None and not (Path(self.files.path) / "tokenizer.json").is_file():
             raise InputError(

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from howsure.errors import InputError
 from howsure.models.ngram.table import SPECIAL, UNKNOWN, Ids, Level, NgramTable, Vocabulary
-from howsure.models.words import is_space
+from howsure.models.text import is_space
 from howsure.storage import open_regular
 from howsure.storage.unpacking import BLOCK_BYTES, unpacking
 

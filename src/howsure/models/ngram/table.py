@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.models.words import is_space
+from howsure.models.text import is_space
 
 Bits = NDArray[np.uint64]
 Ids = NDArray[np.int64]
