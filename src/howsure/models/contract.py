@@ -123,6 +123,32 @@ class ScorePlan(NamedTuple):
         return sum(batch.tokens for batch in self.batches)
 
 
+def plan_batches(sizes: Sequence[int], order: Sequence[int], budget: int) -> list[Batch]:
+    """Longest first, as many as fit the budget with padding counted; a batch has at least one item.
+
+    Planning the items of one batch again gives that one batch, so a batch can be redone by itself.
+    """
+    return plan_rows([(size, 0) for size in sizes], order, budget)
+
+
+def plan_rows(shapes: Sequence[tuple[int, int]], order: Sequence[int], budget: int) -> list[Batch]:
+    """The same for rows of two parts, context and suffixes, which are padded each by itself."""
+    sizes = [context + suffixes for context, suffixes in shapes]
+    ranked = sorted(order, key=lambda i: (-sizes[i], i))
+    batches: list[Batch] = []
+    current: list[int] = []
+    context = suffixes = 0
+    for i in ranked:
+        context, suffixes = max(context, shapes[i][0]), max(suffixes, shapes[i][1])
+        if current and (context + suffixes) * (len(current) + 1) > budget:
+            batches.append(Batch(tuple(current), sum(sizes[i] for i in current)))
+            current, (context, suffixes) = [], shapes[i]
+        current.append(i)
+    if current:
+        batches.append(Batch(tuple(current), sum(sizes[i] for i in current)))
+    return batches
+
+
 class Rolling(NamedTuple):
     """How a text longer than what a model sees at once is read: `window` tokens at a time, of which the last `stride`
     are new and get a probability. None leaves it to the model."""

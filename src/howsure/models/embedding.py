@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError, MissingExtra
-from howsure.models.packing import plan_batches
+from howsure.models.contract import plan_batches
 from howsure.models.text import utf8
 from howsure.models.wheels import Announce, Wheel, check_sha256, sha256_of, unpacked
 

@@ -23,13 +23,16 @@ from howsure.models.contract import (
     ScoreItem,
     ScorePlan,
     Stretch,
+    plan_batches,
+    plan_rows,
 )
 from howsure.models.hf import conversations as chats
 from howsure.models.hf import documents
 from howsure.models.hf.documents import Tokens, tokens_of
-from howsure.models.hf.writing import WritingModel
-from howsure.models.names import ModelName
-from howsure.models.packing import plan_batches, plan_rows
+from howsure.models.hf.files import ADAPTER, ModelFiles
+from howsure.models.hf.loading import reads_images, resolve
+from howsure.models.hf.model import HFModel
+from howsure.models.registry import ModelName
 from howsure.models.text import Encoded, Ints, TextItem
 
 ENCODED_AT_ONCE = 1024
@@ -37,7 +40,7 @@ WindowOf = tuple[documents.Windows, documents.Window]
 T = TypeVar("T")
 
 
-class HFTextModel(WritingModel):
+class HFTextModel(HFModel):
     """A causal language model in the Hugging Face format."""
 
     capabilities = frozenset({Capability.GENERATE, Capability.SCORE})
@@ -48,9 +51,6 @@ class HFTextModel(WritingModel):
 
     @classmethod
     def open(cls, name: ModelName, options: ModelOptions) -> HFTextModel:
-        from howsure.models.hf.files import ADAPTER, ModelFiles
-        from howsure.models.hf.loading import reads_images, resolve
-
         files = ModelFiles(resolve(name.target), trust_remote_code=options.trust_remote_code)
         adapter = ModelFiles(resolve(name.adapter), ADAPTER) if name.adapter is not None else None
         if reads_images(files):

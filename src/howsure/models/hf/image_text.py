@@ -15,10 +15,9 @@ from howsure.errors import InputError, UnusableImage, UnusableText, WeightsError
 from howsure.models.contract import Answer, Capability, Conversation, Failure, Message, ScoreItem, as_messages
 from howsure.models.hf import HFTextModel, or_error
 from howsure.models.hf.documents import Frame
-from howsure.models.hf.families import Family, family_of
-from howsure.models.hf.layout import Layout
-from howsure.models.hf.pixels import ImageInput, Pixels, ready_for
-from howsure.models.hf.writing import Question
+from howsure.models.hf.loading import load_network
+from howsure.models.hf.model import Question
+from howsure.models.hf.pixels import Family, ImageInput, Pixels, family_of, ready_for
 from howsure.models.images import Picture
 from howsure.models.text import Encoded, Ints, TextItem
 
@@ -79,14 +78,13 @@ class HFImageTextModel(HFTextModel):
 
     @cached_property
     def network(self) -> Any:
-        from howsure.models.hf.loading import load_network
-
         self._announce_loading()
         return load_network(
             self.files, self._adapter, self.dtype, self.device, self._options.trust_remote_code, images=True
         )
 
     def _make_scorer(self) -> Any:
+        from howsure.models.hf.packing import Layout
         from howsure.models.hf.scoring import Scorer
 
         layout = Layout.of(self.family, self.image_input.image_token_id, self.whole_config)

@@ -19,7 +19,7 @@ from howsure.models.hf.image_text import HFImageTextModel
 from howsure.models.hf.pixels import ImageInput, Pixels
 from howsure.models.lerobot.pixels import policy_pixels
 from howsure.models.lerobot.weights import Checkpoint
-from howsure.models.names import ModelName
+from howsure.models.registry import ModelName
 
 PLACES = ("", "pretrained_model", "checkpoints/last/pretrained_model")
 """Where a policy lies in a folder: itself, one step of a training, or the last step of a training's output."""
