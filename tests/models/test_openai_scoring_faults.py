@@ -12,8 +12,8 @@ import pytest
 from howsure.errors import InputError, MissingCapability, ModelError, ServerError
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Capability, Failure, ScoreItem
-from howsure.models.openai_server import OpenAIServer
-from howsure.models.server_scoring import PROBE
+from howsure.models.servers.openai import OpenAIServer
+from howsure.models.servers.scoring import PROBE
 
 from .misbehaving_server import (
     Behaviour,

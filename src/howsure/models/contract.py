@@ -220,7 +220,7 @@ class Model(ABC):
     opened_by: tuple[Callable[..., Model], tuple[Any, ...]] | None = None
     """How the same model is opened elsewhere; None for one that was not opened by its name."""
     answer_form: str | None = None
-    """How the last answers were held to a schema, one of `answer_form.FORMS`; None where nothing holds them to one."""
+    """How the last answers were held to a schema, one of `forms.FORMS`; None where nothing holds them to one."""
 
     @property
     def threads(self) -> int | None:

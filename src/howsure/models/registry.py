@@ -75,7 +75,7 @@ def _open_lerobot(name: ModelName, options: ModelOptions) -> Model:
 
 
 def _open_openai(name: ModelName, options: ModelOptions) -> Model:
-    from howsure.models.openai_server import OpenAIServer
+    from howsure.models.servers.openai import OpenAIServer
 
     return OpenAIServer(
         name.target, base_url=options.base_url, concurrency=options.concurrency, announce=options.announce
@@ -83,7 +83,7 @@ def _open_openai(name: ModelName, options: ModelOptions) -> Model:
 
 
 def _open_gemini(name: ModelName, options: ModelOptions) -> Model:
-    from howsure.models.gemini import GeminiModel
+    from howsure.models.servers.gemini import GeminiModel
 
     return GeminiModel(
         name.target, base_url=options.base_url, concurrency=options.concurrency, announce=options.announce
