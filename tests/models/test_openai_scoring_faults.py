@@ -242,6 +242,19 @@ def test_broken_echoes_fail_that_item_alone(
     assert good[0].logprobs.tolist() == [-6.0]
 
 
+def test_names_that_are_more_than_the_tokens_settle_nothing(
+    model: OpenAIServer, misbehaving: MisbehavingServer
+) -> None:
+    strange = changed(BLUE, lambda c: rows(c)[3]["4"].update(decoded_token=" green"))
+    names = answer({"tokens": [1, 2, 3, 4], "token_strs": ["The", "Ġsky", "Ġis", "Ġbl", "ue"]})
+
+    def by_path(connection: Any) -> None:
+        (names if connection.path.endswith("/tokenize") else strange)(connection)
+
+    serve(misbehaving, "prompt_logprobs", blue=by_path)
+    assert only(model.try_score([ITEM])).reason == "not_aligned"
+
+
 def test_missing_before_the_boundary_matters_to_nobody(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:
     hole = changed(ECHO, lambda c: columns(c)["token_logprobs"].__setitem__(1, None))
     serve(misbehaving, "echo", blue=hole)

@@ -184,6 +184,7 @@ class ServerScorer:
         except (msgspec.ValidationError, UnicodeEncodeError):
             return None
         same = [str(token_id) for token_id in names.tokens][1:] == list(tokens.keys)[1:]
+        same = same and len(names.tokens) == len(names.token_strs) == len(tokens.keys)
         return align(utf8(text), names.token_strs, way.leading) if same else None
 
     async def _complete(self, client: Any, text: str, wish: dict[str, Any]) -> Reply:
