@@ -14,7 +14,7 @@ much as its beginning. A text that fits has the very vector that sentence-transf
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,7 +82,7 @@ class SentenceEmbedder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As it is sent to a worker, who loads for himself and has nobody to tell of it."""
-        return _embedder_elsewhere, (self._wanted_device, self._token_budget)
+        return partial(SentenceEmbedder, device=self._wanted_device, token_budget=self._token_budget), ()
 
     def fingerprint(self) -> dict[str, Any]:
         """What makes these vectors these vectors, to the last digit."""
@@ -241,7 +241,3 @@ def _missing(error: ImportError) -> MissingExtra:
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     lengths: NDArray[np.float64] = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / lengths
-
-
-def _embedder_elsewhere(device: str | None, token_budget: int | None) -> SentenceEmbedder:
-    return SentenceEmbedder(device=device, token_budget=token_budget)

@@ -293,10 +293,12 @@ class Checkpoint:
         from transformers import PaliGemmaForConditionalGeneration
 
         tensors = self._tensors()
-        precision = self._stored_dtype(tensors) if check_dtype(dtype) == "auto" else dtype
+        if check_dtype(dtype) == "auto":  # that of the language layers: LeRobot keeps norms and patches in float32
+            stored = next(tensor for name, tensor in tensors.items() if name.endswith("mlp.gate_proj.weight"))
+            dtype = str(stored.dtype).removeprefix("torch.")
         with explained(self.files.path, "policy"):
             network, info = PaliGemmaForConditionalGeneration.from_pretrained(
-                None, config=config, state_dict=tensors, dtype=precision, output_loading_info=True,
+                None, config=config, state_dict=tensors, dtype=dtype, output_loading_info=True,
                 ignore_mismatched_sizes=True,
             )  # fmt: skip
         if info.get("unexpected_keys"):
@@ -316,12 +318,6 @@ class Checkpoint:
                 f"{self.folder}: embed_tokens and lm_head differ, but a PaliGemma has one matrix for both"
             )
         return tensors
-
-    @staticmethod
-    def _stored_dtype(tensors: dict[str, Any]) -> str:
-        """That of the language layers; LeRobot keeps norms and patches in float32 beside bfloat16."""
-        name = next(name for name in tensors if name.endswith("mlp.gate_proj.weight"))
-        return str(tensors[name].dtype).removeprefix("torch.")
 
     def _refusal(self, what: str, names: list[str]) -> str:
         shown = ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -432,7 +432,11 @@ def can_be_cut(tokenizer: Any) -> bool:
     for token in tokenizer.added_tokens_decoder.values():
         if token.lstrip or token.rstrip or token.single_word or _ACROSS.search(token.content):
             return False
-    return backend.pre_tokenizer is not None and _splits_words(_state(backend.pre_tokenizer))
+    if backend.pre_tokenizer is None:
+        return False
+    state = _state(backend.pre_tokenizer)
+    kinds = [_kind(step) for step in (state["pretokenizers"] if state["type"] == "Sequence" else [state])]
+    return "unknown" not in kinds and "words" in kinds
 
 
 def last_cut(text: str) -> int:
@@ -443,14 +447,8 @@ def last_cut(text: str) -> int:
     return max(place, 0)
 
 
-def _splits_words(state: Any) -> bool:
-    """Only steps that are known, at least one of them a pattern of words."""
-    steps = state["pretokenizers"] if state["type"] == "Sequence" else [state]
-    kinds = [_kind(step) for step in steps]
-    return "unknown" not in kinds and "words" in kinds
-
-
 def _kind(step: Any) -> str:
+    """Of a step before BPE; one must find words, and all must be known."""
     if step["type"] == "Digits":
         return "digits"
     if step["type"] == "ByteLevel" and not step["add_prefix_space"]:

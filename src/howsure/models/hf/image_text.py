@@ -229,10 +229,10 @@ class HFImageTextModel(HFTextModel):
         seen = self._looks(item.image for item in items if item.image is not None)
         return [None if item.image is None else seen[item.image.sha256] for item in items]
 
-    def _question_pixels(self, questions: Sequence[Question]) -> list[list[Pixels] | Failure]:
+    def _question_pixels(self, questions: Sequence[Question]) -> list[Any]:
         seen = self._looks(image for question in questions for image in question.images)
         rows = [[seen[image.sha256] for image in question.images] for question in questions]
-        return [_all_or_first_failure(row) for row in rows]
+        return [next((one for one in row if isinstance(one, Failure)), row) for row in rows]
 
     def _looks(self, pictures: Iterable[Picture]) -> dict[str, Pixels | Failure]:
         """Every distinct image, by its content; one that stands in several items is prepared once."""
@@ -273,12 +273,3 @@ def _with_image(messages: Sequence[Message], image: Picture) -> list[Message]:
     first = next((i for i, message in enumerate(messages) if message.role == "user"), 0)
     changed = msgspec.structs.replace(messages[first], images=(image, *messages[first].images))
     return [*messages[:first], changed, *messages[first + 1 :]]
-
-
-def _all_or_first_failure(looks: Sequence[Pixels | Failure]) -> list[Pixels] | Failure:
-    seen: list[Pixels] = []
-    for one in looks:
-        if isinstance(one, Failure):
-            return one
-        seen.append(one)
-    return seen
