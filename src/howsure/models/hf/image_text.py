@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -20,6 +20,9 @@ from howsure.models.hf.model import Question
 from howsure.models.hf.pixels import Family, ImageInput, Pixels, family_of, ready_for
 from howsure.models.images import Picture
 from howsure.models.text import Encoded, Ints, TextItem
+
+if TYPE_CHECKING:
+    from howsure.models.hf.scoring import Scorer
 
 READERS = 8
 TRIAL_SIZE = (64, 48)
@@ -83,7 +86,7 @@ class HFImageTextModel(HFTextModel):
             self.files, self._adapter, self.dtype, self.device, self._options.trust_remote_code, images=True
         )
 
-    def _make_scorer(self) -> Any:
+    def _make_scorer(self) -> Scorer:
         from howsure.models.hf.packing import Layout
         from howsure.models.hf.scoring import Scorer
 

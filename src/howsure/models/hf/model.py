@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,10 @@ from howsure.models.hf.files import TOKENIZER, ModelFiles
 from howsure.models.hf.loading import choose_device, load_config, load_network, load_tokenizer, resolve, threads_on
 from howsure.models.images import Picture
 from howsure.models.text import TextEncoder
+
+if TYPE_CHECKING:  # both import torch
+    from howsure.models.hf.generation import Manner, Prompt, Written
+    from howsure.models.hf.scoring import Scorer
 
 CPU_TOKEN_BUDGET = 2048
 GPU_TOKEN_BUDGET = 16384
@@ -113,7 +117,7 @@ class HFModel(Model):
             self._options.announce(remark)
 
     @cached_property
-    def scorer(self) -> Any:
+    def scorer(self) -> Scorer:
         scorer = self._make_scorer()
         if scorer.way == "plain":
             self._announce(f"{self.name} does not take packed rows: each choice is run by itself, which is slower")
@@ -121,7 +125,7 @@ class HFModel(Model):
             scorer.compile()
         return scorer
 
-    def _make_scorer(self) -> Any:
+    def _make_scorer(self) -> Scorer:
         from howsure.models.hf.scoring import Scorer
 
         return Scorer(self.network, self.pad_id, self.counters)
@@ -263,7 +267,7 @@ class HFModel(Model):
         """The pixels of each question's images; a `Failure` where one cannot be used after all."""
         return [()] * len(questions)
 
-    def _answer_batch(self, questions: Sequence[Question], manner: Any) -> list[Answer]:
+    def _answer_batch(self, questions: Sequence[Question], manner: Manner) -> list[Answer]:
         from howsure.models.hf.generation import Prompt
 
         pixels = self._question_pixels(questions)
@@ -271,7 +275,7 @@ class HFModel(Model):
         answers = iter(self._write([Prompt(questions[i].ids, one) for i, one in seen.items()], manner))
         return [Answer(None, failure=one.detail) if isinstance(one, Failure) else next(answers) for one in pixels]
 
-    def _write(self, prompts: Sequence[Any], manner: Any) -> list[Answer]:
+    def _write(self, prompts: Sequence[Prompt], manner: Manner) -> list[Answer]:
         """Answers; a batch that fits into no memory is written one by one, and what still does not fit fails alone."""
         from howsure.models.hf.generation import write
         from howsure.models.hf.scoring import is_out_of_memory
@@ -295,7 +299,7 @@ class HFModel(Model):
         """The token that stands for a part of an image, in a network that sees."""
         return None
 
-    def _answer(self, written: Any, with_evidence: bool) -> Answer:
+    def _answer(self, written: Written, with_evidence: bool) -> Answer:
         text, known = self.encoder.answer(written.ids)
         reason = "stop" if written.finished else "length"
         if not with_evidence:
