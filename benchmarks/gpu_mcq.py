@@ -100,7 +100,7 @@ def make_questions(count: int, network: Any) -> list[tuple[Any, dict[str, Any]]]
     """Encoded items with the pixels that an image processor would give, in ordinary memory."""
     import torch
 
-    from howsure.models.text_boundary import Encoded
+    from howsure.models.text import Encoded
 
     rng, config = np.random.default_rng(0), network.config
     patches = int(np.prod(GRID))
@@ -122,9 +122,8 @@ def make_questions(count: int, network: Any) -> list[tuple[Any, dict[str, Any]]]
 def contenders(network: Any, options: argparse.Namespace) -> Iterator[tuple[str, Callable[[Any], Any], int]]:
     """Each with its name and how many questions it gets; the slow ones get few."""
     from howsure.models.contract import Counters
-    from howsure.models.hf.families import family_of
-    from howsure.models.hf.layout import Layout
-    from howsure.models.hf.pixels import ready_for
+    from howsure.models.hf.packing import Layout
+    from howsure.models.hf.pixels import family_of, ready_for
     from howsure.models.hf.scoring import Scorer, Wanted
 
     yield "choices of a question in one batch", lambda asked: _batched(network, asked), options.few

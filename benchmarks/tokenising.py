@@ -22,7 +22,7 @@ def cases() -> list[Case]:
 
 
 def _case(encoder: Any, name: str, prompt_tokens: int, choice_tokens: int) -> Case:
-    from howsure.models.text_boundary import TextItem
+    from howsure.models.text import TextItem
 
     items = [TextItem(*item) for item in made_items(prompt_tokens, choice_tokens, QUESTIONS)]
     encoded = encoder.encode_many(items)

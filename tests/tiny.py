@@ -49,8 +49,7 @@ def byte_level_tokenizer():
 def build_ngram(folder: Path, *, order: int = 3) -> Path:
     """A small n-gram model of a text that knows every letter as a word."""
     from howsure.models.ngram.arpa import write_arpa
-    from howsure.models.ngram.estimate import Smoothing
-    from howsure.models.ngram.training import Piece, train
+    from howsure.models.ngram.training import Piece, Smoothing, train
 
     text = f"{TINY_TEXT}\n{' '.join('abcdefghijklmnopqrstuvwxyz')}\nthe sky is a b c\n"
     path = folder / "tiny.arpa"

@@ -81,8 +81,8 @@ def recorded_evidence(data: bytes) -> None:
 
 def openai_body(data: bytes) -> None:
     """The body of a chat completion, from its bytes on."""
-    from howsure.models.openai_server import _Wish
-    from howsure.models.retries import Fault
+    from howsure.models.servers.client import Fault
+    from howsure.models.servers.openai import _Wish
 
     model = _server()
     body = model._client._decode(data)
@@ -93,7 +93,7 @@ def openai_body(data: bytes) -> None:
 
 def gemini_body(data: bytes) -> None:
     """The body of an answer of Gemini's; what is no JSON is the client's to tell, as for other servers."""
-    from howsure.models.gemini_request import Habits, Wish
+    from howsure.models.servers.gemini import Habits, Wish
 
     model = _gemini()
     model._read(_json(data), Wish({}, 5, None, Habits("gemini-x")), 0)
@@ -102,8 +102,8 @@ def gemini_body(data: bytes) -> None:
 def scored_body(data: bytes) -> None:
     """The body of a completion that scores a prompt, by both protocols, laid along the text and made evidence."""
     from howsure.models.contract import Failure
-    from howsure.models.retries import Fault
-    from howsure.models.server_protocols import ByEcho, ByPromptLogprobs
+    from howsure.models.servers.client import Fault
+    from howsure.models.servers.protocols import ByEcho, ByPromptLogprobs
 
     body = _server()._client._decode(data)
     if isinstance(body, Fault):
@@ -164,14 +164,14 @@ def _json(data: bytes) -> Any:
 
 @functools.cache
 def _server() -> Any:
-    from howsure.models.openai_server import OpenAIServer
+    from howsure.models.servers.openai import OpenAIServer
 
     return OpenAIServer("model", base_url="http://127.0.0.1:9/v1")
 
 
 @functools.cache
 def _gemini() -> Any:
-    from howsure.models.gemini import GeminiModel
+    from howsure.models.servers.gemini import GeminiModel
 
     return GeminiModel("gemini-x", base_url="http://127.0.0.1:9")
 
@@ -181,9 +181,9 @@ def _scored(protocol: Any, body: Any) -> Any:
     import msgspec
 
     from howsure.models.contract import Failure, ScoreItem
-    from howsure.models.server_alignment import align
-    from howsure.models.server_evidence import Laid
-    from howsure.models.text_boundary import utf8
+    from howsure.models.servers.protocols import Laid
+    from howsure.models.text import utf8
+    from howsure.models.token_places import align
 
     scorer, prefix, text = _server()._scorer, "The sky is", "The sky is blue"
     judged = scorer._judge(protocol, body)

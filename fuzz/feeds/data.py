@@ -89,7 +89,7 @@ def arpa(data: bytes) -> None:
 def policy_config(data: bytes) -> None:
     """config.json of a LeRobot policy; its weights are an empty file that nobody opens."""
     from howsure.models.hf.files import ModelFiles
-    from howsure.models.lerobot.weights import Checkpoint
+    from howsure.models.lerobot import Checkpoint
 
     put("policy/model.safetensors", b"")
     files = ModelFiles(str(put("policy/config.json", data).parent))

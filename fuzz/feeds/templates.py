@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from howsure.limited import LimitedFunction
 from howsure.models import chat_templates
-from howsure.models.chat_spans import render_chat
 from howsure.models.contract import Message
+from howsure.models.hf.conversations import render_chat
 
 SECONDS, MEMORY_BYTES = 0.5, 512 * 2**20
 

@@ -132,7 +132,7 @@ class Workshop:
     def perplexity_hf(self) -> Case:
         arguments = ["perplexity", str(self.book), "--model", self.hf, "--window", "64", "--stride", "32"]
         small = {
-            "howsure.models.hf.rolling.PASSAGE_TOKENS": 256,
+            "howsure.models.hf.documents.PASSAGE_TOKENS": 256,
             "howsure.studies.perplexity.study.TOKENS_AT_ONCE": 400,
         }
         return Case("perplexity_hf", [*arguments, "--quiet", "--json"], small)

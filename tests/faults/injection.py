@@ -32,7 +32,7 @@ def install(fault: Fault) -> None:
         module, _, name = place.rpartition(".")
         setattr(importlib.import_module(module), name, value)
     if "server_patience" in fault:
-        from howsure.models.openai_server import OpenAIServer
+        from howsure.models.servers.openai import OpenAIServer
 
         OpenAIServer.__init__.__kwdefaults__.update(fault["server_patience"])
     if "starts_with" in fault:

@@ -11,7 +11,7 @@ import pytest
 
 from howsure.errors import WeightsError
 from howsure.models import builtin
-from howsure.models.wheels import CACHE_VARIABLE
+from howsure.models.builtin import CACHE_VARIABLE
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import howsure
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
-from howsure.models.chat_spans import render_chat
 from howsure.models.contract import Failure, Message, Rolling
-from howsure.models.hf.conversations import Speller
-from howsure.models.text_boundary import TextEncoder
+from howsure.models.hf.conversations import Speller, render_chat
+from howsure.models.text import TextEncoder
 from tiny import build_tiny, byte_level_tokenizer
 from tiny_vision import build_vision
 

@@ -11,8 +11,8 @@ import pytest
 
 from howsure.errors import InputError, MissingExtra, WeightsError
 from howsure.models import embedding
+from howsure.models.builtin import CACHE_VARIABLE, unpacked
 from howsure.models.embedding import SentenceEmbedder
-from howsure.models.wheels import CACHE_VARIABLE, unpacked
 
 pytestmark = pytest.mark.real_model
 

@@ -28,9 +28,8 @@ import howsure
 from howsure.errors import HowsureError, InputError, MissingCapability, MissingExtra, ModelError, ServerError
 from howsure.models import registry
 from howsure.models.contract import NOT_ASKED, Answer, Message
-from howsure.models.gemini import GeminiModel
-from howsure.models.gemini_request import thinking_ladder
 from howsure.models.images import Picture, inspect_picture
+from howsure.models.servers.gemini import GeminiModel, thinking_ladder
 
 from .gemini_server import (
     GeminiServer,
@@ -884,7 +883,7 @@ def test_a_fork_asks_over_connections_of_its_own(model: GeminiModel, server: Gem
 
 def test_a_process_ends_by_itself_where_nobody_closed_the_model(server: GeminiServer) -> None:
     program = (
-        "from howsure.models.gemini import GeminiModel\n"
+        "from howsure.models.servers.gemini import GeminiModel\n"
         f"model = GeminiModel('m', base_url={server.base_url!r})\n"
         "print(model.generate(['Hello'])[0].text)\n"
     )
@@ -1190,7 +1189,8 @@ def test_the_registry_opens_it_and_names_what_is_missing(server: GeminiServer, m
 
 def test_the_sdk_is_imported_when_it_is_needed_and_not_before() -> None:
     code = (
-        "import sys, howsure; from howsure.models.gemini import GeminiModel; m = GeminiModel('m'); m.fingerprint();"
+        "import sys, howsure; from howsure.models.servers.gemini import GeminiModel; "
+        "m = GeminiModel('m'); m.fingerprint();"
         "print([n for n in sys.modules if n.startswith(('google.genai', 'httpx2', 'openai'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

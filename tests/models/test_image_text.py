@@ -13,9 +13,8 @@ import howsure
 from howsure.errors import InputError, WeightsError
 from howsure.models.contract import Failure, Message, ScoreItem
 from howsure.models.hf import scoring
-from howsure.models.hf.layout import Layout
+from howsure.models.hf.packing import Layout, PackedBatch, PackedRow
 from howsure.models.images import Picture, inspect_picture
-from howsure.models.packing import PackedBatch, PackedRow
 from tiny_vision import KINDS, build_vision, gemma3, paligemma2, picture
 
 TOLERANCE = 1e-4
@@ -206,7 +205,7 @@ def test_the_plain_way_agrees_too(kind: str, folders, pictures) -> None:
 
 
 def off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    import howsure.models.packing as packing
+    import howsure.models.hf.packing as packing
 
     right = packing._pack_row
 
@@ -242,12 +241,12 @@ def wrong_positions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def causal_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
-    from howsure.models.hf import attention, families
+    from howsure.models.hf import packing, pixels
 
-    paligemma = families.FAMILIES["paligemma"]
-    wrong = families.Family(**{**paligemma.__dict__, "prefix_lm": False})
-    monkeypatch.setitem(families.FAMILIES, "paligemma", wrong)
-    monkeypatch.setattr(attention, "BOTH_WAYS", attention.CAUSAL)
+    paligemma = pixels.FAMILIES["paligemma"]
+    wrong = pixels.Family(**{**paligemma.__dict__, "prefix_lm": False})
+    monkeypatch.setitem(pixels.FAMILIES, "paligemma", wrong)
+    monkeypatch.setattr(packing, "BOTH_WAYS", packing.CAUSAL)
 
 
 @pytest.mark.parametrize("mistake", [off_by_one, sees_what_comes_after, sees_its_sisters, wrong_positions])

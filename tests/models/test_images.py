@@ -75,8 +75,8 @@ def test_a_file_too_large_is_not_read_to_its_end(tmp_path: Path, monkeypatch: py
 def test_many_are_inspected_at_once_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = str(picture(tmp_path / "a.png", 8, 8))
     seen: list[str] = []
-    right = images._inspect
-    monkeypatch.setattr(images, "_inspect", lambda path, *rest: (seen.append(str(path)), right(path, *rest))[1])
+    right = images.inspect_picture
+    monkeypatch.setattr(images, "inspect_picture", lambda path, *rest: (seen.append(str(path)), right(path, *rest))[1])
     found = inspect_pictures([good, str(tmp_path / "gone.png"), good])
     assert list(found) == [good, str(tmp_path / "gone.png")]
     assert found[good] == inspect_picture(good)

@@ -167,11 +167,11 @@ def test_a_missing_tensor_is_refused_by_name(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["language_model", "vision_tower"])
 def test_a_file_that_lost_its_last_layer_is_no_smaller_model(part: str, tmp_path: Path, monkeypatch) -> None:
-    from howsure.models.lerobot import weights
+    from howsure.models import lerobot
 
     folder = build_pi0_fast(tmp_path)
     edit_weights(folder, lambda t: [t.pop(name) for name in list(t) if part in name and "layers.1." in name])
-    monkeypatch.setitem(weights.LAYERS_BY_WIDTH, part, {32: 2})
+    monkeypatch.setitem(lerobot.LAYERS_BY_WIDTH, part, {32: 2})
     with pytest.raises(WeightsError, match=rf"missing keys {part}…layers.1"):
         howsure.load(f"lerobot:{folder}")
 
@@ -236,7 +236,7 @@ def test_the_real_policy_is_recognised_by_its_shapes(kind: str, tmp_path: Path) 
     import torch
     from transformers import PaliGemmaConfig, PaliGemmaForConditionalGeneration
 
-    from howsure.models.lerobot.weights import Checkpoint, _inner
+    from howsure.models.lerobot import Checkpoint, _inner
 
     text = {"hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 18, "num_attention_heads": 8}
     text |= {"num_key_value_heads": 1, "head_dim": 256, "vocab_size": 257152, "model_type": "gemma"}

@@ -9,8 +9,8 @@ import pytest
 import howsure
 from howsure.errors import InputError, MissingExtra, UnknownModel
 from howsure.models import registry
-from howsure.models.names import ModelName, newest_checkpoint
-from howsure.models.registry import BACK_ENDS, parse_name
+from howsure.models.hf.loading import newest_checkpoint
+from howsure.models.registry import BACK_ENDS, ModelName, parse_name
 
 
 def test_every_registered_form_is_read_back() -> None:

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from howsure.errors import HowsureError, InputError
 from howsure.models.ngram.arpa import arpa_lines, read_arpa, write_arpa
-from howsure.models.ngram.estimate import Smoothing
-from howsure.models.ngram.table import NgramTable, begins_of
-from howsure.models.ngram.training import Piece, train
-from howsure.models.ngram.vocabulary import BEGIN_ID, UNKNOWN_ID
+from howsure.models.ngram.table import BEGIN_ID, UNKNOWN_ID, NgramTable, begins_of
+from howsure.models.ngram.training import Piece, Smoothing, train
 
 TRAINING = (
     "the cat sat on the mat\nthe dog sat on the cat\na dog ran\nthe ж 数字 ran on a mat\n" * 3 + "so a cat ran\n\n"

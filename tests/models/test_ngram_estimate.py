@@ -12,11 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.models.ngram.counts import count_ngrams
-from howsure.models.ngram.estimate import Smoothing
-from howsure.models.ngram.table import NgramTable, begins_of
-from howsure.models.ngram.training import Piece, Trained, number_words, train
-from howsure.models.ngram.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
+from howsure.models.ngram.table import BEGIN_ID, END_ID, UNKNOWN_ID, NgramTable, begins_of
+from howsure.models.ngram.training import Piece, Smoothing, Trained, count_ngrams, number_words, train
 
 Gram = tuple[str, ...]
 

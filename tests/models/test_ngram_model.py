@@ -18,11 +18,9 @@ from howsure.errors import InputError
 from howsure.models.contract import Failure, Message, Rolling, ScoreItem, Stretch
 from howsure.models.ngram import model as module
 from howsure.models.ngram.arpa import write_arpa
-from howsure.models.ngram.estimate import Smoothing
 from howsure.models.ngram.model import NgramModel
-from howsure.models.ngram.table import begins_of
-from howsure.models.ngram.training import Piece, Trained, train
-from howsure.models.ngram.vocabulary import BEGIN_ID, END_ID, UNKNOWN_ID
+from howsure.models.ngram.table import BEGIN_ID, END_ID, UNKNOWN_ID, begins_of
+from howsure.models.ngram.training import Piece, Smoothing, Trained, train
 
 KJV = Path(__file__).parents[3] / "shared" / "data" / "ngram"
 LN10 = np.log(10.0)

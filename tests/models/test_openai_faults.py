@@ -20,8 +20,8 @@ import pytest
 
 from howsure.errors import InputError, MissingCapability, ModelError, ServerError
 from howsure.models.contract import Answer
-from howsure.models.openai_server import OpenAIServer
-from howsure.models.retries import RetryPolicy, asked_wait_s
+from howsure.models.servers.client import RetryPolicy, asked_wait_s
+from howsure.models.servers.openai import OpenAIServer
 
 from .misbehaving_server import (
     LOGPROBS,
@@ -677,6 +677,6 @@ def test_requests_that_cannot_be_made_are_refused_before_any_call(
 
 
 def test_the_sdk_is_loaded_at_the_first_call_only() -> None:
-    code = "import sys; from howsure.models.openai_server import OpenAIServer; OpenAIServer('m').fingerprint(); "
+    code = "import sys; from howsure.models.servers.openai import OpenAIServer; OpenAIServer('m').fingerprint(); "
     code += "sys.exit(any(name in sys.modules for name in ('openai', 'httpx2')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -17,13 +17,12 @@ import pytest
 
 import howsure
 from howsure.errors import InputError, MissingCapability, ServerError
-from howsure.models import server_images
-from howsure.models.answer_form import shape
 from howsure.models.contract import Message, ScoreItem
 from howsure.models.images import Picture, inspect_picture
-from howsure.models.openai_server import OpenAIServer
-from howsure.models.server_client import trusted_certificates
-from howsure.models.server_images import DataUrls
+from howsure.models.servers import openai
+from howsure.models.servers.client import trusted_certificates
+from howsure.models.servers.forms import shape
+from howsure.models.servers.openai import DataUrls, OpenAIServer
 
 from .misbehaving_server import Behaviour, Connection, MisbehavingServer, error, ok
 from .misbehaving_server import answer as raw_json
@@ -139,8 +138,8 @@ def test_one_image_in_many_requests_is_written_once(
     model: OpenAIServer, misbehaving: MisbehavingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    original = server_images.data_url
-    monkeypatch.setattr(server_images, "data_url", lambda one: written.append(one.path) or original(one))
+    original = openai.data_url
+    monkeypatch.setattr(openai, "data_url", lambda one: written.append(one.path) or original(one))
     for _ in range(2):
         model.generate([[Message("user", text, (made(),))] for text in "abcdef"])
     assert written == ["frame 0"]
@@ -153,7 +152,7 @@ def test_one_image_in_many_requests_is_written_once(
 
 def test_what_is_kept_of_images_is_bounded() -> None:
     red, green = made("red"), made("green")
-    urls = DataUrls(most_bytes=len(server_images.data_url(red)) + 10)
+    urls = DataUrls(most_bytes=len(openai.data_url(red)) + 10)
     first = urls.of(red)
     assert urls.of(red) is first
     urls.of(green)

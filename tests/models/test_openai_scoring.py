@@ -12,7 +12,7 @@ import pytest
 from howsure.errors import InputError, MissingCapability
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Capability, Failure, Message, Model, ScoreItem
-from howsure.models.openai_server import OpenAIServer
+from howsure.models.servers.openai import OpenAIServer
 
 from .prompt_logprobs_server import PromptServer, running
 

@@ -12,8 +12,8 @@ import pytest
 from howsure.errors import InputError, MissingCapability, ModelError, ServerError
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Capability, Failure, ScoreItem
-from howsure.models.openai_server import OpenAIServer
-from howsure.models.server_scoring import PROBE
+from howsure.models.servers.openai import OpenAIServer
+from howsure.models.servers.scoring import PROBE
 
 from .misbehaving_server import (
     Behaviour,
@@ -240,6 +240,19 @@ def test_broken_echoes_fail_that_item_alone(
     assert failed.reason == reason
     assert words in failed.detail
     assert good[0].logprobs.tolist() == [-6.0]
+
+
+def test_names_that_are_more_than_the_tokens_settle_nothing(
+    model: OpenAIServer, misbehaving: MisbehavingServer
+) -> None:
+    strange = changed(BLUE, lambda c: rows(c)[3]["4"].update(decoded_token=" green"))
+    names = answer({"tokens": [1, 2, 3, 4], "token_strs": ["The", "Ġsky", "Ġis", "Ġbl", "ue"]})
+
+    def by_path(connection: Any) -> None:
+        (names if connection.path.endswith("/tokenize") else strange)(connection)
+
+    serve(misbehaving, "prompt_logprobs", blue=by_path)
+    assert only(model.try_score([ITEM])).reason == "not_aligned"
 
 
 def test_missing_before_the_boundary_matters_to_nobody(model: OpenAIServer, misbehaving: MisbehavingServer) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from howsure.errors import InputError, MissingCapability
 from howsure.models.contract import Answer, Capability, ScoreItem
-from howsure.models.openai_server import OpenAIServer
+from howsure.models.servers.openai import OpenAIServer
 
 from .llama_server import CONTEXT_TOKENS
 

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howsure.models.packing import pack, plan_batches
-from howsure.models.text_boundary import Encoded
+from howsure.models.contract import plan_batches
+from howsure.models.hf.packing import pack
+from howsure.models.text import Encoded
 
 
 def item(context: int, *suffixes: int) -> Encoded:

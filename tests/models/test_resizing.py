@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import howsure
 from howsure.errors import HowsureError, InputError, UnusableImage
 from howsure.models.contract import Message
-from howsure.models.images import inspect_picture
-from howsure.models.resizing import area_limited
+from howsure.models.images import area_limited, inspect_picture
 from tiny_vision import build_vision, picture
 
 SIDES = st.integers(1, 8000)

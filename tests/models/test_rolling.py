@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 import howsure
 from howsure.errors import InputError
 from howsure.models.contract import Failure, Passage, Rolling, ScoreItem, Stretch
-from howsure.models.hf import rolling, scoring
-from howsure.models.hf.rolling import Frame
-from howsure.models.token_stream import Tokens
+from howsure.models.hf import documents, scoring
+from howsure.models.hf.documents import Frame, Tokens
 from tiny import TINY_TEXT, build_tiny, byte_level_tokenizer
 from tiny_vision import build_vision
 
@@ -108,7 +107,7 @@ def test_windows_are_those_of_lm_eval() -> None:
         theirs = list(get_rolling_token_windows(ids, 0, window - 1, window - stride))
         ours = [
             (list(item.context + item.suffixes[0])[:-1], list(item.suffixes[0]))
-            for passage in rolling.passages(blocks(ids, [9]), Frame((), (0,)), Rolling(window, stride))
+            for passage in documents.passages(blocks(ids, [9]), Frame((), (0,)), Rolling(window, stride))
             for item in map(passage.content.encoded, passage.content.windows)
         ]
         assert ours == theirs
@@ -274,9 +273,9 @@ def frames(lead: int) -> Frame:
 )
 def test_each_token_is_new_once_after_enough_others(count, lead, shape, sizes, enough) -> None:
     window, stride = shape[0] + max(lead, 1), min(shape)
-    with patch.object(rolling, "PASSAGE_TOKENS", enough):
-        passages = list(rolling.passages(blocks(list(range(count)), sizes), frames(lead), Rolling(window, stride)))
-        at_once = list(rolling.passages(blocks(list(range(count)), [999]), frames(lead), Rolling(window, stride)))
+    with patch.object(documents, "PASSAGE_TOKENS", enough):
+        passages = list(documents.passages(blocks(list(range(count)), sizes), frames(lead), Rolling(window, stride)))
+        at_once = list(documents.passages(blocks(list(range(count)), [999]), frames(lead), Rolling(window, stride)))
     assert plain(passages) == plain(at_once)
     items = [p.content.encoded(w) for p in passages for w in p.content.windows]
     assert [token for item in items for token in item.suffixes[0]] == list(range(count)), "each once, in order"
@@ -325,7 +324,7 @@ def test_the_pieces_in_which_a_document_comes_change_nothing(models) -> None:
     for kind in ("start token", "cannot be cut"):
         model, text = models[kind][0], TINY_TEXT * 30
         decided = model.rolling(Rolling(40, 10))
-        with patch.object(rolling, "PASSAGE_TOKENS", 100), patch("howsure.models.token_stream.PART_CHARS", 300):
+        with patch.object(documents, "PASSAGE_TOKENS", 100), patch("howsure.models.hf.documents.PART_CHARS", 300):
             whole = list(model.passages([text], decided))
             letters = list(model.passages(iter(text), decided))
             lines = list(model.passages(text.splitlines(keepends=True), decided))

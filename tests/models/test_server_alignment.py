@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howsure.models.server_alignment import MAX_PLACES, align
-from howsure.models.text_boundary import _BYTE_OF_CHARACTER
+from howsure.models.text import _BYTE_OF_CHARACTER
+from howsure.models.token_places import MAX_PLACES, align
 
 BROKEN = "\ufffd"
 CHARACTER_OF_BYTE = {byte: character for character, byte in _BYTE_OF_CHARACTER.items()}

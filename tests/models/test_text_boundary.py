@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from howsure.errors import InputError
-from howsure.models.safe_cut import KNOWN_PATTERNS, can_be_cut, last_cut
-from howsure.models.text_boundary import Encoded, TextEncoder, TextItem
+from howsure.models.text import KNOWN_PATTERNS, Encoded, TextEncoder, TextItem, can_be_cut, last_cut
 from tiny import TINY_TEXT, byte_level_tokenizer
 
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 import howsure
 from howsure.errors import InputError
-from howsure.models import token_stream
-from howsure.models.text_boundary import TextEncoder, _byte_ends
-from howsure.models.token_stream import PART_CHARS, Tokens, parts, shares, tokens_of
+from howsure.models.hf.documents import PART_CHARS, Tokens, parts, tokens_of
+from howsure.models.text import TextEncoder, _byte_ends, shares
 from tiny import byte_level_tokenizer
 
 from .test_text_boundary import CUT_KINDS, WHOLE_KINDS, readable
@@ -56,7 +55,7 @@ sizes = st.lists(st.integers(1, 30), min_size=1, max_size=4)
 @given(text=documents, sizes=sizes, part=st.integers(1, 40))
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_tokens_are_those_of_the_whole_text(encoder: TextEncoder, text: str, sizes: list[int], part: int) -> None:
-    with patch.object(token_stream, "PART_CHARS", part):
+    with patch("howsure.models.hf.documents.PART_CHARS", part):
         found = joined(tokens_of(encoder, in_chunks(text, sizes)))
         at_once = joined(tokens_of(encoder, [text]))
     whole = encoder.tokenizer(text)["input_ids"]
@@ -74,7 +73,7 @@ def test_the_tokens_are_those_of_the_whole_text(encoder: TextEncoder, text: str,
 @given(text=documents, part=st.integers(1, 40))
 def test_each_token_has_its_own_bytes_and_the_words_that_begin_in_them(text: str, part: int) -> None:
     encoder = ENCODER
-    with patch.object(token_stream, "PART_CHARS", part):
+    with patch("howsure.models.hf.documents.PART_CHARS", part):
         found = joined(tokens_of(encoder, [text]))
     known = encoder.pieces([text])[0].token_bytes
     assert known is not None
@@ -127,7 +126,7 @@ def test_what_the_vocabulary_cannot_spell_goes_with_what_follows() -> None:
     encoder = TextEncoder(without_cyrillic())
     assert encoder.cuts
     text = "ббб the sky"
-    with patch.object(token_stream, "PART_CHARS", 5):
+    with patch("howsure.models.hf.documents.PART_CHARS", 5):
         found = joined(tokens_of(encoder, [text]))
     assert "".join(encoder.tokenizer.convert_ids_to_tokens(found.ids.tolist())).endswith("Ġsky")
     assert found.byte_counts.sum() == len(text.encode())

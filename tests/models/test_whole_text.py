@@ -9,9 +9,9 @@ import pytest
 
 from howsure.errors import InputError
 from howsure.evidence import TokenLogprobs
-from howsure.models import whole_text
 from howsure.models.contract import Failure, Model, Passage, Rolling, ScoreItem, Stretch
-from howsure.models.openai_server import OpenAIServer
+from howsure.models.servers import scoring
+from howsure.models.servers.openai import OpenAIServer
 
 from .prompt_logprobs_server import PromptServer, running
 
@@ -20,7 +20,7 @@ TEXT = "I like the robot 🤖!\nUnd Zürich heißt 維也納 nicht.\n"
 
 
 def document(text: str) -> Passage:
-    (passage,) = whole_text.passages([text])
+    (passage,) = scoring.passages([text])
     return passage
 
 
@@ -102,16 +102,16 @@ def test_a_document_that_is_too_large_is_given_up_at_once() -> None:
             taken += 1
             yield "the sky " * 2**13
 
-    (large,) = whole_text.passages(endless())
+    (large,) = scoring.passages(endless())
     assert taken == 65, "64 KiB each, and 4 MiB are allowed"
-    fits = document("é" * (whole_text.MAX_DOCUMENT_BYTES // 2))
+    fits = document("é" * (scoring.MAX_DOCUMENT_BYTES // 2))
     asked: list[ScoreItem] = []
 
     def score(items):
         asked.extend(items)
         return [Failure("server_failed", "busy")] * len(items)
 
-    refused, sent, empty = whole_text.read([large, fits, document("x")], score)
+    refused, sent, empty = scoring.read([large, fits, document("x")], score)
     assert refused.reason == "too_long"
     assert "4 MiB" in refused.detail
     assert [len(item.continuations[0]) for item in asked] == [2**21, 1]
@@ -120,7 +120,7 @@ def test_a_document_that_is_too_large_is_given_up_at_once() -> None:
 
 def test_bytes_that_are_known_are_counted() -> None:
     known = [b"na\xc3", b"\xafve", b"", b"  x"]
-    (found,) = whole_text.read([document("naïve  x")], answering(["na", "ve", "", "  x"], known))
+    (found,) = scoring.read([document("naïve  x")], answering(["na", "ve", "", "  x"], known))
     assert found.byte_counts.tolist() == [3, 3, 0, 3]
     assert found.word_starts.tolist() == [1, 0, 0, 1]
     assert found.logprobs.tolist() == np.log([0.5] * 4).tolist()
@@ -130,22 +130,22 @@ def test_bytes_that_are_known_are_counted() -> None:
 def test_bytes_that_are_not_known_are_found_along_the_text() -> None:
     """Of the robot's four bytes, the middle token may have one or two: the last place is taken."""
     tokens = ["a ", "\ufffd", "\ufffd", "\ufffd", " b"]
-    (found,) = whole_text.read([document("a 🤖 b")], answering(tokens))
+    (found,) = scoring.read([document("a 🤖 b")], answering(tokens))
     assert found.byte_counts.sum() == len("a 🤖 b".encode())
     assert found.byte_counts[[0, 4]].tolist() == [2, 2]
     assert found.byte_counts[1:4].min() >= 0
     assert found.word_starts.sum() == 3
-    partly = whole_text.read([document("a 🤖 b")], answering(tokens, [b"a ", None, None, None, b" b"]))[0]
+    partly = scoring.read([document("a 🤖 b")], answering(tokens, [b"a ", None, None, None, b" b"]))[0]
     assert partly.byte_counts.tolist() == found.byte_counts.tolist()
 
 
 def test_tokens_that_do_not_spell_the_text_have_no_bytes() -> None:
     for tokens, known in ((["the", "rain"], None), (["the", "rain"], [b"the", b"rain"]), ([], None)):
-        (found,) = whole_text.read([document("the sky")], answering(tokens, known))
+        (found,) = scoring.read([document("the sky")], answering(tokens, known))
         assert isinstance(found, Failure)
         assert found.reason == "no_token_bytes"
 
 
 def test_half_a_surrogate_pair_is_refused_in_words() -> None:
     with pytest.raises(InputError, match="surrogate"):
-        list(whole_text.passages(["the sky", "\ud800"]))
+        list(scoring.passages(["the sky", "\ud800"]))

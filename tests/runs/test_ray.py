@@ -330,7 +330,7 @@ def test_what_makes_episodes_wait_is_refused(engine: RayEngine, model: str, tmp_
 def test_a_model_that_is_open_here_cannot_be_sent(engine: RayEngine, tiny_folder: Path, tmp_path: Path) -> None:
     from howsure.models.contract import ModelOptions
     from howsure.models.hf import HFTextModel
-    from howsure.models.names import ModelName
+    from howsure.models.registry import ModelName
 
     model = HFTextModel.open(ModelName("hf", str(tiny_folder)), ModelOptions())
     with pytest.raises(InputError, match="is open in this process and cannot be sent to workers: give the model by"):

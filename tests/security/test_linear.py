@@ -19,8 +19,7 @@ from rich.console import Console
 
 from howsure.evidence import TokenLogprobs
 from howsure.models.ngram.arpa import write_arpa
-from howsure.models.ngram.estimate import Smoothing
-from howsure.models.ngram.training import Piece, train
+from howsure.models.ngram.training import Piece, Smoothing, train
 from howsure.models.registry import load
 from howsure.studies.reading import Reading, read_answer, read_text
 from models.misbehaving_server import MisbehavingServer, chat, raw

@@ -12,8 +12,8 @@ import pytest
 from howsure.errors import EvidenceError, HowsureError, ServerError
 from howsure.evidence import TokenLogprobs
 from howsure.models.contract import Answer, Failure, ScoreItem
-from howsure.models.gemini import GeminiModel
-from howsure.models.openai_server import OpenAIServer
+from howsure.models.servers.gemini import GeminiModel
+from howsure.models.servers.openai import OpenAIServer
 from howsure.models.token_places import spells
 from howsure.studies.reading import read_answer
 from models.gemini_server import GeminiServer, forget_accounts, logprobs_result, reply

@@ -21,9 +21,9 @@ import pytest
 import howsure
 from howsure.errors import HowsureError
 from howsure.models import builtin
+from howsure.models.builtin import CACHE_VARIABLE
 from howsure.models.hf import files as model_files
 from howsure.models.hf.files import ADAPTER, TOKENIZER, ModelFiles
-from howsure.models.wheels import CACHE_VARIABLE
 from tiny_vision import build_pi0_fast
 
 ITEMS = [("the sky", [" is blue"])]

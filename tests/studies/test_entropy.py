@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from howsure.errors import EvidenceError, InputError
 from howsure.measures import block_entropies
-from howsure.models.words import starts_of_words
+from howsure.models.text import starts_of_words
 from howsure.studies.entropy import (
     SYMBOLS,
     Text,

@@ -153,8 +153,8 @@ def test_a_file_is_read_once_however_many_ask_about_it(tmp_path: Path, monkeypat
     png(tmp_path / "x.png")
     path = write(tmp_path / "q.jsonl", *[GOOD | {"image_path": "x.png", "id": i} for i in range(20)])
     read: list[Any] = []
-    inspect = images._inspect
-    monkeypatch.setattr(images, "_inspect", lambda path, *rest: read.append(path) or inspect(path, *rest))
+    inspect = images.inspect_picture
+    monkeypatch.setattr(images, "inspect_picture", lambda path, *rest: read.append(path) or inspect(path, *rest))
     assert read_questions(path).image_count == 20
     assert len(read) == 1
 

@@ -336,7 +336,7 @@ def test_the_figures_of_an_ngram_model_do_not_depend_on_the_passages(
 @pytest.fixture
 def small_passages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A document of a few hundred tokens becomes many passages, and few of them a batch."""
-    monkeypatch.setattr("howsure.models.hf.rolling.PASSAGE_TOKENS", 48)
+    monkeypatch.setattr("howsure.models.hf.documents.PASSAGE_TOKENS", 48)
     monkeypatch.setattr(study, "TOKENS_AT_ONCE", 150)
 
 

@@ -123,6 +123,32 @@ class ScorePlan(NamedTuple):
         return sum(batch.tokens for batch in self.batches)
 
 
+def plan_batches(sizes: Sequence[int], order: Sequence[int], budget: int) -> list[Batch]:
+    """Longest first, as many as fit the budget with padding counted; a batch has at least one item.
+
+    Planning the items of one batch again gives that one batch, so a batch can be redone by itself.
+    """
+    return plan_rows([(size, 0) for size in sizes], order, budget)
+
+
+def plan_rows(shapes: Sequence[tuple[int, int]], order: Sequence[int], budget: int) -> list[Batch]:
+    """The same for rows of two parts, context and suffixes, which are padded each by itself."""
+    sizes = [context + suffixes for context, suffixes in shapes]
+    ranked = sorted(order, key=lambda i: (-sizes[i], i))
+    batches: list[Batch] = []
+    current: list[int] = []
+    context = suffixes = 0
+    for i in ranked:
+        context, suffixes = max(context, shapes[i][0]), max(suffixes, shapes[i][1])
+        if current and (context + suffixes) * (len(current) + 1) > budget:
+            batches.append(Batch(tuple(current), sum(sizes[i] for i in current)))
+            current, (context, suffixes) = [], shapes[i]
+        current.append(i)
+    if current:
+        batches.append(Batch(tuple(current), sum(sizes[i] for i in current)))
+    return batches
+
+
 class Rolling(NamedTuple):
     """How a text longer than what a model sees at once is read: `window` tokens at a time, of which the last `stride`
     are new and get a probability. None leaves it to the model."""
@@ -146,7 +172,7 @@ class Stretch(NamedTuple):
     """What a model thought of a passage, token by token: columns of equal length.
 
     `byte_counts` are the bytes of the text that each token accounts for, all bytes of a document once; `word_starts`
-    the words that begin in it (`models.words`). `unknown` marks tokens outside of a closed vocabulary, and is None
+    the words that begin in it (`models.text`). `unknown` marks tokens outside of a closed vocabulary, and is None
     for a model that can spell any text. `sentence_ends` marks tokens that end a sentence (`</s>`), which are predicted
     and are no words; None for a model that has none.
     """
@@ -164,7 +190,7 @@ class ConversationCost(NamedTuple):
     tokens      the whole conversation in the model's own form, frames included
     tokens_run  those that are run, again where windows overlap
     windows     how many stretches it is read in: one where it fits, none where no message holds any text
-    rendering   how its messages were given to the chat template: `models.chat_spans` has the ways
+    rendering   how its messages were given to the chat template: `hf.conversations` has the ways
     """
 
     tokens: int
@@ -194,7 +220,7 @@ class Model(ABC):
     opened_by: tuple[Callable[..., Model], tuple[Any, ...]] | None = None
     """How the same model is opened elsewhere; None for one that was not opened by its name."""
     answer_form: str | None = None
-    """How the last answers were held to a schema, one of `answer_form.FORMS`; None where nothing holds them to one."""
+    """How the last answers were held to a schema, one of `forms.FORMS`; None where nothing holds them to one."""
 
     @property
     def threads(self) -> int | None:

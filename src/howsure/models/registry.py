@@ -1,18 +1,33 @@
-"""The back ends by kind: what each can do, what it needs, and how to open it.
+"""Models by name: one string that means the same on the command line, in Python and in a run's manifest.
 
-A new back end is one file and one entry here; the conformance tests and `howsure models` go by this table.
+Its first part names the back end: what that can do, what it needs and how to open it is one entry of `BACK_ENDS`. A new
+back end is one file and one entry here; the conformance tests and `howsure models` go by this table.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from howsure.errors import InputError, MissingExtra
+from howsure.errors import InputError, MissingExtra, UnknownModel
 from howsure.models.contract import Capability, Model, ModelOptions
-from howsure.models.names import ModelName, parse
+
+
+class ModelName(NamedTuple):
+    """A parsed name: the kind of back end, what it should open, and a LoRA adapter where one is added."""
+
+    kind: str
+    target: str
+    adapter: str | None = None
+
+    def __str__(self) -> str:
+        if not self.target:
+            return self.kind
+        return f"{self.kind}:{self.target}" + (f"+{self.adapter}" if self.adapter else "")
 
 
 class BackEnd(NamedTuple):
@@ -23,6 +38,11 @@ class BackEnd(NamedTuple):
     packages: tuple[str, ...]
     extra: str | None
     open: Callable[[ModelName, ModelOptions], Model]
+
+    @property
+    def takes_target(self) -> bool:
+        """Whether its name goes on after a colon."""
+        return "<" in self.form
 
     def missing_package(self) -> str | None:
         """The first package that is not installed, or None."""
@@ -55,7 +75,7 @@ def _open_lerobot(name: ModelName, options: ModelOptions) -> Model:
 
 
 def _open_openai(name: ModelName, options: ModelOptions) -> Model:
-    from howsure.models.openai_server import OpenAIServer
+    from howsure.models.servers.openai import OpenAIServer
 
     return OpenAIServer(
         name.target, base_url=options.base_url, concurrency=options.concurrency, announce=options.announce
@@ -63,7 +83,7 @@ def _open_openai(name: ModelName, options: ModelOptions) -> Model:
 
 
 def _open_gemini(name: ModelName, options: ModelOptions) -> Model:
-    from howsure.models.gemini import GeminiModel
+    from howsure.models.servers.gemini import GeminiModel
 
     return GeminiModel(
         name.target, base_url=options.base_url, concurrency=options.concurrency, announce=options.announce
@@ -121,8 +141,43 @@ BACK_ENDS: dict[str, BackEnd] = {
 
 
 def parse_name(name: str) -> ModelName:
-    """Read a model's name, with a sentence about what is known where it is not."""
-    return parse(name, {b.kind: "<" in b.form for b in BACK_ENDS.values()})
+    """Read a model's name, with a sentence about what is known where it is not.
+
+    >>> parse_name("hf:base+adapter")
+    ModelName(kind='hf', target='base', adapter='adapter')
+    """
+    kind, colon, target = name.strip().partition(":")
+    if kind not in BACK_ENDS:
+        raise UnknownModel(_unknown(name))
+    if not BACK_ENDS[kind].takes_target:
+        if colon:
+            raise UnknownModel(f"model {name!r}: {kind!r} takes nothing after it")
+        return ModelName(kind, "")
+    if not target:
+        raise UnknownModel(f"model {name!r} names nothing: write {kind}:<name>")
+    if kind != "hf" or _exists(target):
+        return ModelName(kind, target)
+    base, plus, adapter = target.partition("+")
+    if plus and not (base and adapter):
+        raise UnknownModel(f"model {name!r}: write hf:<base>+<adapter>, with both given")
+    return ModelName(kind, base, adapter or None)
+
+
+def _unknown(name: str) -> str:
+    kinds = {kind: f"{kind}:<name>" if back_end.takes_target else kind for kind, back_end in BACK_ENDS.items()}
+    close = difflib.get_close_matches(name.partition(":")[0], list(kinds), n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    if not close and ("/" in name or _exists(name)):
+        hint = f"did you mean 'hf:{name}'? "
+    return f"unknown model {name!r}: {hint}known are {', '.join(kinds.values())}; `howsure models` explains each"
+
+
+def _exists(path: str) -> bool:
+    """Whether there is such a file or folder; a text that cannot be a path at all names none."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def load(name: str, *, lazy: bool = False, **options: Any) -> Model:

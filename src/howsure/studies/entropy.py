@@ -35,7 +35,7 @@ from howsure.measures import (
     plugin_entropy_nats,
 )
 from howsure.measures.entropy import OCCURRENCES_FOR_SUPPORT, SUM_TOLERANCE, check_counts, check_probabilities
-from howsure.models.words import is_space
+from howsure.models.text import is_space
 from howsure.runs import Progress
 from howsure.runs.run import prepared
 from howsure.storage import open_regular
@@ -409,7 +409,7 @@ def _decoded(text: Text) -> str:
 
 
 def _word_codes(content: bytes) -> NDArray[np.int64]:
-    """Words as `howsure.models.words` has them: all that is white space there becomes a space, then they are split."""
+    """Words as `howsure.models.text` has them: all that is white space there becomes a space, then they are split."""
     spaced = np.where(is_space(content), np.uint8(ord(" ")), np.frombuffer(content, dtype=np.uint8))
     words = spaced.tobytes().split()
     numbers: defaultdict[bytes, int] = defaultdict(itertools.count().__next__)

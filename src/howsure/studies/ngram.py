@@ -8,8 +8,7 @@ from pathlib import Path
 
 from howsure.errors import InputError
 from howsure.models.ngram.arpa import write_arpa
-from howsure.models.ngram.estimate import Smoothing
-from howsure.models.ngram.training import Piece, train
+from howsure.models.ngram.training import Piece, Smoothing, train
 from howsure.options import takes
 from howsure.runs.files import storage_errors
 from howsure.storage.opening import HELD_FOLD

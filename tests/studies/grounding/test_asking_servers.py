@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from howsure.errors import InputError, MissingCapability
-from howsure.models.openai_server import OpenAIServer
+from howsure.models.servers.openai import OpenAIServer
 from howsure.runs import Run
 from howsure.studies.grounding.study import grounding
 from models.misbehaving_server import Behaviour, Connection, MisbehavingServer, error, ok

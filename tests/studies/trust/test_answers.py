@@ -488,7 +488,7 @@ SCENES = (
 @pytest.mark.server
 @pytest.mark.real_model
 def test_a_real_server_writes_answers_whose_actions_are_found() -> None:
-    from howsure.models.openai_server import OpenAIServer
+    from howsure.models.servers.openai import OpenAIServer
     from models.llama_server import running_llama_server
 
     schema = action_schema(FOUR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,21 +23,27 @@ from howsure.models.contract import (
     ScoreItem,
     ScorePlan,
     Stretch,
+    plan_batches,
+    plan_rows,
 )
 from howsure.models.hf import conversations as chats
-from howsure.models.hf import rolling as documents
-from howsure.models.hf.writing import WritingModel
-from howsure.models.names import ModelName
-from howsure.models.packing import plan_batches, plan_rows
-from howsure.models.text_boundary import Encoded, TextItem
-from howsure.models.token_stream import Ints, Tokens, tokens_of
+from howsure.models.hf import documents
+from howsure.models.hf.documents import Tokens, tokens_of
+from howsure.models.hf.files import ADAPTER, ModelFiles
+from howsure.models.hf.loading import reads_images, resolve
+from howsure.models.hf.model import HFModel
+from howsure.models.registry import ModelName
+from howsure.models.text import Encoded, Ints, TextItem
+
+if TYPE_CHECKING:
+    from howsure.models.hf.scoring import Readout
 
 ENCODED_AT_ONCE = 1024
 WindowOf = tuple[documents.Windows, documents.Window]
 T = TypeVar("T")
 
 
-class HFTextModel(WritingModel):
+class HFTextModel(HFModel):
     """A causal language model in the Hugging Face format."""
 
     capabilities = frozenset({Capability.GENERATE, Capability.SCORE})
@@ -48,9 +54,6 @@ class HFTextModel(WritingModel):
 
     @classmethod
     def open(cls, name: ModelName, options: ModelOptions) -> HFTextModel:
-        from howsure.models.hf.files import ADAPTER, ModelFiles
-        from howsure.models.hf.loading import reads_images, resolve
-
         files = ModelFiles(resolve(name.target), trust_remote_code=options.trust_remote_code)
         adapter = ModelFiles(resolve(name.adapter), ADAPTER) if name.adapter is not None else None
         if reads_images(files):
@@ -138,7 +141,7 @@ class HFTextModel(WritingModel):
             results[i] = readout if isinstance(readout, Failure) else self._evidence(items[i], readout)
         return results
 
-    def _run(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Any]:
+    def _run(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Readout | Failure]:
         """Readouts; an item with a token that the network has no row for fails alone."""
         rows = self.network.get_input_embeddings().num_embeddings
         image = self.scorer.layout.image_token_id
@@ -148,7 +151,7 @@ class HFTextModel(WritingModel):
         strange = Failure("strange_token", f"the tokenizer makes a token that {self.name} does not have ({rows} rows)")
         return [by_place.get(i, strange) for i in range(len(items))]
 
-    def _run_known(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Any]:
+    def _run_known(self, items: list[Encoded], pixels: list[Any], top: int, entropies: bool) -> list[Readout | Failure]:
         """Readouts; a batch that fits into no memory is run item by item, and what still does not fit fails alone."""
         from howsure.models.hf.scoring import Wanted, is_out_of_memory
 
@@ -164,7 +167,7 @@ class HFTextModel(WritingModel):
         pairs = zip(items, pixels, strict=True)
         return [readout for item, seen in pairs for readout in self._run_known([item], [seen], top, entropies)]
 
-    def _evidence(self, item: Encoded, out: Any) -> list[TokenLogprobs] | Failure:
+    def _evidence(self, item: Encoded, out: Readout) -> list[TokenLogprobs] | Failure:
         evidence, start = [], 0
         try:
             for suffix, known in zip(item.suffixes, item.suffix_bytes, strict=True):
@@ -213,14 +216,14 @@ class HFTextModel(WritingModel):
 
     def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
         rows = _windows(passages)
-        by_row: dict[int, Any] = {}
+        by_row: dict[int, Readout | Failure] = {}
         for batch in self._plan_windows(rows):
             items = [content.encoded(window) for content, window in (rows[i] for i in batch.indices)]
             by_row |= zip(batch.indices, self._run(items, [None] * len(items), 0, False), strict=True)
         readouts = (by_row[i] for i in range(len(rows)))
         return [self._stretch(one.content, [next(readouts) for _ in one.content.windows]) for one in passages]
 
-    def _stretch(self, content: documents.Windows, readouts: Sequence[Any]) -> Stretch | Failure:
+    def _stretch(self, content: documents.Windows, readouts: Sequence[Readout | Failure]) -> Stretch | Failure:
         failed = next((one for one in readouts if isinstance(one, Failure)), None)
         if failed is not None:
             return failed

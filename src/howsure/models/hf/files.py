@@ -120,7 +120,8 @@ class ModelFiles:
         self._trusted = trust_remote_code
         self._linked = {**kind.linked, **(dict.fromkeys(CODE, VOCABULARY_BYTES) if trust_remote_code else {})}
         self._on_hub = not Path(source).is_dir()
-        self._folder = self._fetched("adapter_config.json", *kind.configs, *self._linked)
+        patterns = ("adapter_config.json", *kind.configs, *self._linked)
+        self._folder = _snapshot(source, patterns, None) if self._on_hub else Path(source)
         self._root = _root(self._folder)
         self._files: dict[str, Path] = {}
         if kind is MODEL:
@@ -221,7 +222,7 @@ class ModelFiles:
         return document
 
     def _refuse_what_leads_elsewhere(self, name: str, document: dict[str, Any]) -> None:
-        for key, value in _entries(document):
+        for key, value in (entry for one in _objects(document) for entry in one.items()):
             what = ELSEWHERE.get(key) if value else None
             if key.endswith(KERNELS) and "/" in json.dumps(value):
                 what = "code on the Hub"
@@ -321,9 +322,6 @@ class ModelFiles:
 
     # -- the Hub, and the folder of howsure's own ---------------------------------------------------------------
 
-    def _fetched(self, *patterns: str) -> Path:
-        return _snapshot(self.source, patterns, None) if self._on_hub else Path(self.source)
-
     def _fetch(self, *names: str) -> None:
         if self._on_hub:
             _snapshot(self.source, [glob.escape(name) for name in names], self._folder.name)
@@ -387,12 +385,6 @@ def _objects(document: Any) -> Iterator[dict[str, Any]]:
             left += value.values()
         elif isinstance(value, list):
             left += value
-
-
-def _entries(document: Any) -> Iterator[tuple[str, Any]]:
-    """Every entry of a configuration, at whatever depth."""
-    for one in _objects(document):
-        yield from one.items()
 
 
 def _growth(entry: dict[str, Any]) -> float:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -14,14 +14,15 @@ import numpy as np
 from howsure.errors import InputError, UnusableImage, UnusableText, WeightsError
 from howsure.models.contract import Answer, Capability, Conversation, Failure, Message, ScoreItem, as_messages
 from howsure.models.hf import HFTextModel, or_error
-from howsure.models.hf.families import Family, family_of
-from howsure.models.hf.layout import Layout
-from howsure.models.hf.pixels import ImageInput, Pixels, ready_for
-from howsure.models.hf.rolling import Frame
-from howsure.models.hf.writing import Question
+from howsure.models.hf.documents import Frame
+from howsure.models.hf.loading import load_network
+from howsure.models.hf.model import Question
+from howsure.models.hf.pixels import Family, ImageInput, Pixels, family_of, ready_for
 from howsure.models.images import Picture
-from howsure.models.text_boundary import Encoded, TextItem
-from howsure.models.token_stream import Ints
+from howsure.models.text import Encoded, Ints, TextItem
+
+if TYPE_CHECKING:
+    from howsure.models.hf.scoring import Scorer
 
 READERS = 8
 TRIAL_SIZE = (64, 48)
@@ -80,14 +81,13 @@ class HFImageTextModel(HFTextModel):
 
     @cached_property
     def network(self) -> Any:
-        from howsure.models.hf.loading import load_network
-
         self._announce_loading()
         return load_network(
             self.files, self._adapter, self.dtype, self.device, self._options.trust_remote_code, images=True
         )
 
-    def _make_scorer(self) -> Any:
+    def _make_scorer(self) -> Scorer:
+        from howsure.models.hf.packing import Layout
         from howsure.models.hf.scoring import Scorer
 
         layout = Layout.of(self.family, self.image_input.image_token_id, self.whole_config)
@@ -232,10 +232,10 @@ class HFImageTextModel(HFTextModel):
         seen = self._looks(item.image for item in items if item.image is not None)
         return [None if item.image is None else seen[item.image.sha256] for item in items]
 
-    def _question_pixels(self, questions: Sequence[Question]) -> list[list[Pixels] | Failure]:
+    def _question_pixels(self, questions: Sequence[Question]) -> list[Any]:
         seen = self._looks(image for question in questions for image in question.images)
         rows = [[seen[image.sha256] for image in question.images] for question in questions]
-        return [_all_or_first_failure(row) for row in rows]
+        return [next((one for one in row if isinstance(one, Failure)), row) for row in rows]
 
     def _looks(self, pictures: Iterable[Picture]) -> dict[str, Pixels | Failure]:
         """Every distinct image, by its content; one that stands in several items is prepared once."""
@@ -276,12 +276,3 @@ def _with_image(messages: Sequence[Message], image: Picture) -> list[Message]:
     first = next((i for i, message in enumerate(messages) if message.role == "user"), 0)
     changed = msgspec.structs.replace(messages[first], images=(image, *messages[first].images))
     return [*messages[:first], changed, *messages[first + 1 :]]
-
-
-def _all_or_first_failure(looks: Sequence[Pixels | Failure]) -> list[Pixels] | Failure:
-    seen: list[Pixels] = []
-    for one in looks:
-        if isinstance(one, Failure):
-            return one
-        seen.append(one)
-    return seen

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howsure.errors import HowsureError, InputError, WeightsError
-from howsure.models.names import newest_checkpoint
 from howsure.storage import shown_path
 
 if TYPE_CHECKING:
@@ -29,6 +30,21 @@ def resolve(target: str) -> str:
     if target.startswith(("/", "./", "../", "~")) or target.count("/") > 1:
         raise InputError(f"there is no folder {target!r}; hf: takes a model folder or a hub name such as org/model")
     return target
+
+
+def newest_checkpoint(folder: Path) -> Path:
+    """The folder itself, or the newest of its `checkpoint-*` folders where it holds no model of its own."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder")
+    if any(os.path.lexists(folder / name) for name in ("config.json", "adapter_config.json")):
+        return folder
+    steps = [(int(m[1]), p) for p in folder.iterdir() if (m := re.fullmatch(r"checkpoint-(\d+)", p.name))]
+    if not steps:
+        raise InputError(f"{folder} holds neither a config.json nor checkpoint-* folders, so it is no model")
+    newest = max(steps)[1]
+    if not newest.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{newest} leads out of {folder}: name the folder that it leads to")
+    return newest
 
 
 def choose_device(wanted: str | None, elsewhere: bool = False) -> str:

@@ -1,27 +1,111 @@
-"""Images for a network: how many tokens one takes, and its pixels as the network wants them.
+"""Images for a network: what tokens stand for one, its pixels as the network wants them, who sees whom.
 
-transformers' image processors do the work. Its whole processors are avoided where the kind of network is known: some
-cannot be opened without packages for video, which nothing here needs.
+What differs between kinds of network is a table, `FAMILIES`. A kind that is not in it goes by its processor, and
+whether it can be packed is tried with an image when it is loaded. transformers' image processors do the work; its
+whole processors are avoided where the kind of network is known: some cannot be opened without packages for video,
+which nothing here needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from howsure.errors import HowsureError, InputError, UnusableImage, WeightsError
-from howsure.models.hf.families import family_of
 from howsure.models.hf.files import ModelFiles
 from howsure.models.hf.loading import explained
-from howsure.models.images import Picture
-from howsure.models.resizing import Size
+from howsure.models.images import Picture, Size, area_limited
 
 Pixels = Mapping[str, Any]
 """What an image processor gives for one image: tensors by name."""
 
 _NOT_FOR_THE_NETWORK = frozenset({"rows", "cols", "num_crops"})
+
+Block = Callable[[Any, Any, str, Size], str]
+"""(configuration, image processor, image token, size) → text."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of image-text network.
+
+    block           gives the text that its own processor puts there for an image of a given size
+    image_text      what stands for an image in a plain prompt, None where the image's tokens simply come first
+    prefix_lm       the prefix attends both ways, the continuation is causal
+    first_position  the position of the first token
+    grid_positions  image tokens have positions in time, height and width (M-RoPE)
+    begin_token     the prompt begins with the tokenizer's begin token, after the image
+    nested          its image processor wants a list of images for each text
+    pieces          the vision tower runs over all images in one sequence, in pieces that do not see each other
+    seen            the size that an image is brought to, for kinds that keep its shape and limit its area
+    """
+
+    block: Block | None = None
+    image_text: str | None = "{image}"
+    prefix_lm: bool = False
+    first_position: int = 0
+    grid_positions: bool = False
+    begin_token: bool = False
+    nested: bool = False
+    pieces: bool = False
+    seen: Callable[[Any, Size], Size] | None = None
+
+
+def _qwen(config: Any, processor: Any, token: str, size: Size) -> str:
+    patches = processor.get_number_of_image_patches(size[1], size[0], {})
+    return token * int(patches // config.vision_config.spatial_merge_size**2)
+
+
+def _qwen_seen(processor: Any, size: Size) -> Size:
+    side, limits = processor.patch_size * processor.merge_size, processor.size
+    return area_limited(size, side, limits["shortest_edge"], limits["longest_edge"])
+
+
+def _square(config: Any, processor: Any, token: str, size: Size) -> str:
+    vision = config.vision_config
+    return token * int(vision.image_size // vision.patch_size) ** 2
+
+
+def _llava(config: Any, processor: Any, token: str, size: Size) -> str:
+    crop, patch = processor.crop_size, config.vision_config.patch_size
+    whole = config.vision_feature_select_strategy == "full"
+    return token * int((crop["height"] // patch) * (crop["width"] // patch) + whole)
+
+
+def _tiles(config: Any, processor: Any, token: str, size: Size) -> str:
+    """Idefics3 and SmolVLM: the image in tiles, row by row, then the whole of it."""
+    vision = config.vision_config
+    tile = token * int((vision.image_size // vision.patch_size) ** 2 / config.scale_factor**2)
+    _, rows, columns = processor.get_number_of_image_patches(size[1], size[0], {})
+    around = "<fake_token_around_image>"
+    lines = ["".join(f"{around}<row_{r}_col_{c}>{tile}" for c in range(1, columns + 1)) for r in range(1, rows + 1)]
+    split = "".join(f"{line}\n" for line in lines) + "\n" if lines else ""
+    return f"{split}{around}<global-img>{tile}{around}"
+
+
+_QWEN = Family(_qwen, "<|vision_start|>{image}<|vision_end|>", grid_positions=True, pieces=True, seen=_qwen_seen)
+_TILED = Family(_tiles, nested=True)
+
+FAMILIES: dict[str, Family] = {
+    "qwen2_vl": _QWEN,
+    "qwen2_5_vl": _QWEN,
+    "qwen3_vl": _QWEN,
+    "qwen3_vl_moe": _QWEN,
+    "paligemma": Family(_square, None, prefix_lm=True, first_position=1, begin_token=True),
+    "idefics3": _TILED,
+    "smolvlm": _TILED,
+    "llava": Family(_llava, "{image}\n"),
+}
+
+TEXT_ONLY = Family(image_text=None)
+"""What a text model is, in these terms."""
+
+
+def family_of(model_type: str) -> Family:
+    return FAMILIES.get(model_type, Family())
 
 
 class ImageInput:
@@ -90,8 +174,16 @@ class ImageInput:
             if self._max_pixels is None:
                 return processor
             self._check_limit(processor)
-            limits = _limits(min(processor.size["shortest_edge"], self._max_pixels), self._max_pixels)
-            return AutoImageProcessor.from_pretrained(self._files.path, trust_remote_code=self._trust, **limits)
+            least, most = min(processor.size["shortest_edge"], self._max_pixels), self._max_pixels
+            return AutoImageProcessor.from_pretrained(
+                self._files.path,
+                trust_remote_code=self._trust,
+                # Under both names that they have: some releases ignore `max_pixels` alone, and `size` alone counts for
+                # nothing where a checkpoint's own file says `max_pixels`, as those of Qwen2-VL and Qwen2.5-VL do.
+                size={"shortest_edge": least, "longest_edge": most},
+                min_pixels=least,
+                max_pixels=most,
+            )
 
     def _check_limit(self, processor: Any) -> None:
         if self.family.seen is None:
@@ -161,14 +253,6 @@ class ImageInput:
         with _usable(f"image {name}"):
             tensors = self.image_processor(images=[[image]] if self.family.nested else [image], return_tensors="pt")
         return {name: tensor for name, tensor in tensors.items() if name not in _NOT_FOR_THE_NETWORK}
-
-
-def _limits(least_pixels: int, most_pixels: int) -> dict[str, Any]:
-    """The limits on an image's area under both names that they have. As `max_pixels` alone they are silently ignored by
-    some releases of transformers; as `size` alone, where a checkpoint's own file says `max_pixels`, as those of
-    Qwen2-VL and Qwen2.5-VL do."""
-    size = {"shortest_edge": least_pixels, "longest_edge": most_pixels}
-    return {"size": size, "min_pixels": least_pixels, "max_pixels": most_pixels}
 
 
 @contextmanager

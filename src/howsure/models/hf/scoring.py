@@ -1,6 +1,6 @@
 """Log-probabilities of continuations by forward passes, with every shared token run once.
 
-Two ways, which give the same numbers. `packed`: one row an item, as `models.packing` lays it out, with the
+Two ways, which give the same numbers. `packed`: one row an item, as `hf.packing` lays it out, with the
 vocabulary head run only on the places that are read, a slice at a time. `plain`: one continuation at a time through
 the network's own forward. Packing needs a network that takes its attention mask and positions from outside; the
 way is chosen by trying both on a small item when the model is loaded.
@@ -17,13 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from howsure.models.builtin import cache_folder
 from howsure.models.contract import Counters
-from howsure.models.hf import attention
-from howsure.models.hf.layout import Layout
+from howsure.models.hf.packing import Layout, PackedBatch, pack, plug_in
 from howsure.models.hf.pixels import Pixels, batched
-from howsure.models.packing import PackedBatch, pack
-from howsure.models.text_boundary import Encoded
-from howsure.models.wheels import cache_folder
+from howsure.models.text import Encoded
 
 HEAD_ROWS = 256
 """Rows of [rows × vocabulary] that are in memory at once."""
@@ -75,7 +73,7 @@ class Scorer:
         window = getattr(network.config.get_text_config(), "sliding_window", None)
         self.window: int | None = window if isinstance(window, int) else None
         self._takes = frozenset(inspect.signature(network.forward).parameters)
-        self._plug_in()
+        self.plugged_in = plug_in(network, self.layout.family)
         self.counters = Counters()  # the trial is not the user's work
         # A language model inside a larger one may have its output scaled there, or not: what agrees is right.
         self.bends_logits = True
@@ -209,28 +207,13 @@ class Scorer:
         """Nothing, a padding mask, the mask of the suffixes' rows, or the whole one: the least that is needed."""
         if self.layout.simple(batch):
             return None if batch.segments.min() >= 0 else self._tensor((batch.segments >= 0).astype(np.int64))
-        if self.split_attention and self.layout.contexts_are_plain(batch):
+        if self.plugged_in and self.layout.contexts_are_plain(batch):
             return self._tensor(batch.visible(start=batch.split or 0)).unsqueeze(1)
         visible = self._tensor(batch.visible(both_ways=self.layout.family.prefix_lm)).unsqueeze(1)
-        if self.takes_boolean:
+        if self.plugged_in:
             return visible
         additive = torch.zeros(visible.shape, dtype=self.network.dtype, device=self.device)
         return additive.masked_fill(~visible, torch.finfo(self.network.dtype).min)
-
-    def _plug_in(self) -> None:
-        """Attention for packed rows, where the network takes its attention from outside."""
-        text = self.network.config.get_text_config()
-        self.takes_boolean = text._attn_implementation == "sdpa"
-        self.split_attention = self.takes_boolean
-        if not self.split_attention:
-            return
-        attention.register()
-        text._attn_implementation_internal = attention.BOTH_WAYS if self.layout.family.prefix_lm else attention.CAUSAL
-        if self.layout.family.pieces and self.network.config.vision_config._attn_implementation == "sdpa":
-            self.network.config.vision_config._attn_implementation_internal = attention.IMAGES
-            embed = self.network.base_model.visual.patch_embed
-            if not isinstance(embed.proj, attention.Patches):
-                embed.proj = attention.Patches(embed.proj)
 
     def _packing_agrees(self, sighted: tuple[Encoded, Pixels] | None) -> bool:
         """A small trial, packed and plain: equal to rounding, or packing is not for this network.

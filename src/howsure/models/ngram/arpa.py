@@ -30,9 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import InputError
-from howsure.models.ngram.table import Level, NgramTable
-from howsure.models.ngram.vocabulary import SPECIAL, UNKNOWN, Ids, Vocabulary
-from howsure.models.words import is_space
+from howsure.models.ngram.table import SPECIAL, UNKNOWN, Ids, Level, NgramTable, Vocabulary
+from howsure.models.text import is_space
 from howsure.storage import open_regular
 from howsure.storage.opening import BLOCK_BYTES, unpacking
 
@@ -218,7 +217,9 @@ def _checked(path: str, file: IO[bytes]) -> Iterator[bytes]:
     line = begun_bytes = 0
     while block := file.read(BLOCK_BYTES):
         if not line:
-            _refuse_stranger(path, block)
+            for sign, what in _STRANGERS.items():
+                if block.startswith(sign):
+                    raise InputError(f"{path} is {what}")
         _check_text(path, line, decoder, block)
         newlines = np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n"))
         lengths = np.diff(newlines, prepend=-1 - begun_bytes, append=len(block)) - 1
@@ -227,12 +228,6 @@ def _checked(path: str, file: IO[bytes]) -> Iterator[bytes]:
         line, begun_bytes = line + len(newlines), int(lengths[-1])
         yield block
     _check_text(path, line, decoder, b"")
-
-
-def _refuse_stranger(path: str, beginning: bytes) -> None:
-    for sign, what in _STRANGERS.items():
-        if beginning.startswith(sign):
-            raise InputError(f"{path} is {what}")
 
 
 def _check_text(path: str, line: int, decoder: codecs.IncrementalDecoder, block: bytes) -> None:

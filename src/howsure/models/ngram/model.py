@@ -24,12 +24,11 @@ from howsure.models.contract import (
     ScoreItem,
     ScorePlan,
     Stretch,
+    plan_batches,
 )
 from howsure.models.ngram.arpa import read_arpa
-from howsure.models.ngram.table import NgramTable, begins_of
-from howsure.models.ngram.vocabulary import END_ID, UNKNOWN_ID, Ids, find_words
-from howsure.models.packing import plan_batches
-from howsure.models.text_boundary import utf8
+from howsure.models.ngram.table import END_ID, UNKNOWN_ID, Ids, NgramTable, begins_of, find_words
+from howsure.models.text import utf8
 from howsure.storage import open_regular
 
 PASSAGE_BYTES = 1 << 20

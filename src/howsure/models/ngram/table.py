@@ -1,4 +1,8 @@
-"""An n-gram model in arrays: one level for each length, looked up for a whole text at once.
+"""An n-gram model in arrays: a closed vocabulary, and one level for each length, looked up for a whole text at once.
+
+A word of up to sixteen bytes is its own key, as two 64-bit numbers, so that finding a million words takes a few passes
+over arrays and no Python object a word. Both ways to find a word are exact: no two words share a key, since no word
+holds a NUL.
 
 An n-gram of level n is known by the place of its first n − 1 words in level n − 1 and by its last word, so that one
 64-bit key tells it exactly, whatever the order. Keys are kept in ascending order: the continuations of one context lie
@@ -19,11 +23,95 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.models.ngram.hashing import HashIndex
-from howsure.models.ngram.vocabulary import BEGIN_ID, END_ID, Ids, Spans, Vocabulary, find_words
+from howsure.models.text import is_space
 
+Bits = NDArray[np.uint64]
+Ids = NDArray[np.int64]
 Log10 = NDArray[np.float64]
+
+UNKNOWN, BEGIN, END = b"<unk>", b"<s>", b"</s>"
+UNKNOWN_ID, BEGIN_ID, END_ID = 0, 1, 2
+SPECIAL = (UNKNOWN, BEGIN, END)
+
 NONE = -1
+"""The place of what is not there."""
+
+_KEY_BYTES = 16
+"""A longer word is rare and goes through a dictionary."""
+
+_LOW_BYTES: Bits = (np.uint64(1) << (np.uint64(8) * np.arange(8, dtype=np.uint64))) - np.uint64(1)
+_MASKS: Bits = np.append(_LOW_BYTES, np.uint64(0xFFFF_FFFF_FFFF_FFFF))
+"""Keeps the first so many of eight bytes."""
+
+
+class Spans(NamedTuple):
+    """Where the words of a text lie, in bytes, and where its lines end."""
+
+    starts: Ids
+    ends: Ids
+    newlines: Ids
+
+
+class Vocabulary:
+    """The words of a model; the first three are `<unk>`, `<s>` and `</s>`."""
+
+    def __init__(self, words: Sequence[bytes]) -> None:
+        assert tuple(words[:3]) == SPECIAL
+        self.words = list(words)
+        joined = b" ".join(self.words)
+        lengths = np.fromiter(map(len, self.words), dtype=np.int64, count=len(self.words))
+        starts = np.cumsum(np.append(0, lengths + 1))[:-1]
+        low, high = _keys(joined, starts, lengths)
+        short = np.flatnonzero(lengths <= _KEY_BYTES)
+        self._numbers = np.append(short, NONE)
+        self._index = HashIndex(_mixed(low[short], high[short]), low[short], high[short])
+        self._long = {self.words[i]: i for i in np.flatnonzero(lengths > _KEY_BYTES).tolist()}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def find(self, text: bytes, spans: Spans) -> Ids:
+        """The number of each word of a text, that of `<unk>` for one that is not known.
+
+        A word of the text that is spelled like one of the three special ones is not known either: it was never one.
+        """
+        ids = self.look_up(text, spans.starts, spans.ends)
+        ids[ids <= END_ID] = UNKNOWN_ID
+        return ids
+
+    def look_up(self, text: bytes, starts: Ids, ends: Ids) -> Ids:
+        """The number of each word, the special ones included; −1 for one that is not here."""
+        lengths = ends - starts
+        low, high = _keys(text, starts, lengths)
+        places = self._index.find(_mixed(low, high), low, high)
+        ids = self._numbers.take(places)
+        for i in np.flatnonzero(lengths > _KEY_BYTES).tolist():
+            ids[i] = self._long.get(text[starts[i] : ends[i]], NONE)
+        return ids
+
+
+def find_words(text: bytes) -> Spans:
+    """The words and line ends of a text."""
+    space = is_space(text)
+    edges = np.flatnonzero(np.diff(space, prepend=True, append=True))
+    newlines = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
+    return Spans(edges[0::2], edges[1::2], newlines)
+
+
+def _keys(text: bytes, starts: Ids, lengths: Ids) -> tuple[Bits, Bits]:
+    """The first sixteen bytes of each word as two numbers, with zeros after its end."""
+    padded = text + bytes(_KEY_BYTES)
+    eights = np.ndarray(shape=(len(text) + 9,), dtype=np.uint64, buffer=padded, strides=(1,))
+    low = eights[starts] & _MASKS.take(np.minimum(lengths, 8))
+    high = eights[starts + 8] & _MASKS.take(np.clip(lengths - 8, 0, 8))
+    return low, high
+
+
+def _mixed(low: Bits, high: Bits) -> Bits:
+    return low ^ (high * np.uint64(0xC2B2_AE3D_27D4_EB4F))
+
+
+# -- n-grams ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -148,3 +236,61 @@ def lay_sentences(ids: Ids, spans: Spans, length: int) -> Laid:
 def begins_of(laid: Laid) -> Ids:
     """The places of `<s>`."""
     return np.concatenate([[0], laid.ends[:-1] + 1]) if len(laid.ends) else laid.ends
+
+
+# -- finding many keys at once ---------------------------------------------------------------------------------------
+
+
+class HashIndex:
+    """Where each of some distinct keys stands in a list; a key is one 64-bit number or several side by side.
+
+    `hashes` spread the keys; the columns tell them apart. A key and its place lie together, so that one look at the
+    memory finds both. Keys are placed in rounds: all that are left try their next slot at the same time, and of several
+    that want the same one the last stays.
+    """
+
+    def __init__(self, hashes: Bits, *columns: Bits) -> None:
+        count = len(hashes)
+        bits = max(int(2 * count).bit_length(), 4)
+        self._shift = np.uint64(64 - bits)
+        self._mask = (1 << bits) - 1
+        slots = np.full(1 << bits, NONE, dtype=np.int64)
+        left, wanted = np.arange(count), self._slots(hashes)
+        while len(left):
+            free = slots[wanted] == NONE
+            slots[wanted[free]] = left[free]
+            lost = slots[wanted] != left
+            left, wanted = left[lost], (wanted[lost] + 1) & self._mask
+        self._rows = np.zeros((1 << bits, len(columns) + 1), dtype=np.int64)
+        self._rows[:, 0] = slots
+        filled = np.flatnonzero(slots != NONE)
+        for i, column in enumerate(columns, 1):
+            self._rows[filled, i] = column.view(np.int64)[slots[filled]]
+
+    def find(self, hashes: Bits, *columns: Bits) -> Ids:
+        """The place of each key in the list, −1 for one that is not in it."""
+        keys = [column.view(np.int64) for column in columns]
+        wanted = self._slots(hashes)
+        places, on = self._look(wanted, keys)
+        left = on
+        while len(left):
+            wanted, keys = (wanted.take(on) + 1) & self._mask, [key.take(on) for key in keys]
+            places[left], on = self._look(wanted, keys)
+            left = left.take(on)
+        return places
+
+    def _slots(self, hashes: Bits) -> Ids:
+        return ((hashes * np.uint64(0x9E37_79B9_7F4A_7C15)) >> self._shift).view(np.int64)
+
+    def _look(self, slots: Ids, keys: list[Ids]) -> tuple[Ids, Ids]:
+        """What stands in the slots, and which of them hold another key, so that one has to look further.
+
+        (`take` fetches rows ten times as fast as an index in brackets does.)
+        """
+        rows = self._rows.take(slots, axis=0)
+        places = rows[:, 0].copy()
+        other = rows[:, 1] != keys[0]
+        for i, key in enumerate(keys[1:], 2):
+            other |= rows[:, i] != key
+        other &= places != NONE
+        return places, np.flatnonzero(other)

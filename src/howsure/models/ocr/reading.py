@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.errors import MissingExtra, ModelError
+from howsure.models.builtin import sha256_of
 from howsure.models.ocr.marks import find_marks
 from howsure.models.ocr.screen import Box, Screen, Text, apart
-from howsure.models.wheels import sha256_of
 
 PACKAGE = "rapidocr-onnxruntime"
 ENLARGED = 1.5

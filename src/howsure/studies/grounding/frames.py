@@ -12,7 +12,7 @@ import re
 from typing import NamedTuple
 
 from howsure.errors import InputError
-from howsure.models.resizing import Size, area_limited
+from howsure.models.images import Size, area_limited
 from howsure.studies.grounding.answers.parse import Reading, is_ordered_by_name
 from howsure.studies.grounding.record import FRAME
 

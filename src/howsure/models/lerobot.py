@@ -1,20 +1,33 @@
-"""The files of a Pi0Fast policy: which PaliGemma lies in them, and loading it whole or not at all.
+"""LeRobot's Pi0Fast policies, read without LeRobot: the PaliGemma inside the policy answers the questions.
 
-A policy's configuration names a variant but no sizes; they are read off the tensors' shapes. What shapes cannot tell
-(how many heads) is what LeRobot always builds: one key-value head, sixteen heads in the vision tower. Where a width is
-that of a known network, its depth must be too, so that a file which lost its last layers is not taken for a small one.
+A policy of type `pi0_fast` (LeRobot from 0.4 on) or `pi0fast` (before) is a PaliGemma that was trained to write
+actions. Questions go where its task description goes, into the prefix that attends both ways, after the image; choices
+go where its actions go, into the causal suffix. Images are brought to size exactly as the policy does it in training.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from howsure.errors import WeightsError
+import numpy as np
+
+from howsure.errors import InputError, WeightsError
+from howsure.models.contract import ModelOptions
 from howsure.models.hf.files import ModelFiles
+from howsure.models.hf.image_text import HFImageTextModel
+from howsure.models.hf.loading import check_dtype, explained, load_tokenizer, refuse_random_weights
+from howsure.models.hf.pixels import ImageInput, Pixels
+from howsure.models.registry import ModelName
+from howsure.models.text import TextEncoder
 from howsure.storage import shown_path
+
+PLACES = ("", "pretrained_model", "checkpoints/last/pretrained_model")
+"""Where a policy lies in a folder: itself, one step of a training, or the last step of a training's output."""
 
 TYPES = ("pi0_fast", "pi0fast")
 PREFIXES = ("model.paligemma_with_expert.paligemma.", "paligemma_with_expert.paligemma.", "model.pi0_paligemma.",
@@ -33,8 +46,108 @@ DEFAULT_TOKENIZER = "google/paligemma-3b-pt-224"
 _LAYER = re.compile(r"layers\.(\d+)\.")
 
 
+class Pi0FastModel(HFImageTextModel):
+    """The language and vision model of a Pi0Fast policy."""
+
+    @classmethod
+    def open(cls, name: ModelName, options: ModelOptions) -> Pi0FastModel:
+        folder = find_policy(Path(name.target).expanduser())
+        files = ModelFiles(str(folder), trust_remote_code=options.trust_remote_code)
+        Checkpoint(files)  # a folder that is no Pi0Fast policy is refused here
+        return cls(str(name), lambda: files, None, options, built_in=False)
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(self.files)
+
+    @cached_property
+    def encoder(self) -> Any:
+        if self._options.tokenizer is None and not (Path(self.files.path) / "tokenizer.json").is_file():
+            raise InputError(
+                f"{self.source} holds no tokenizer.json: pass --tokenizer with a folder or the name of the one that "
+                f"the policy was trained with ({self.checkpoint.tokenizer_name})"
+            )
+        return TextEncoder(load_tokenizer(self.tokenizer_files, self._options.trust_remote_code))
+
+    @cached_property
+    def whole_config(self) -> Any:
+        return self.checkpoint.paligemma_config()
+
+    @cached_property
+    def image_input(self) -> ImageInput:
+        return PolicyImageInput(self.checkpoint, self.whole_config, self.encoder.tokenizer)
+
+    @cached_property
+    def network(self) -> Any:
+        self._announce_loading()
+        return self.checkpoint.load(self.whole_config, self.dtype).to(self.device).eval()
+
+
+def find_policy(folder: Path) -> Path:
+    """The folder that holds the policy's config.json."""
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {str(folder)!r}; lerobot: takes the folder of a LeRobot checkpoint")
+    for place in PLACES:
+        if os.path.lexists(folder / place / "config.json"):
+            if not (folder / place).resolve().is_relative_to(folder.resolve()):
+                raise InputError(f"{folder / place} leads out of {folder}: name the folder that it leads to")
+            return folder / place
+    raise WeightsError(
+        f"{folder} holds no config.json, neither itself nor in {' or '.join(PLACES[1:])}: it is no LeRobot checkpoint"
+    )
+
+
+class PolicyImageInput(ImageInput):
+    """Images as the policy sees them, instead of as PaliGemma's own processor would make them."""
+
+    def __init__(self, checkpoint: Checkpoint, config: Any, tokenizer: Any) -> None:
+        super().__init__(checkpoint.files, config, tokenizer)
+        self._checkpoint = checkpoint
+
+    @property
+    def image_processor(self) -> Any:
+        return None
+
+    def pixels_of(self, image: Any, name: str) -> Pixels:
+        """As each of LeRobot's two Pi0Fast policies does it: [1, 3, side, side].
+
+        Both keep the sides' ratio, resize bilinearly without smoothing, and fill up. They differ in the filling:
+
+        - `pi0fast` (up to 0.3) fills up at the left and the top with 0 of [0, 1], which is −1 for the network;
+        - `pi0_fast` (from 0.4) centres the image and fills up with −1 before [0, 1] is stretched to [−1, 1], so the
+          border is −3 for the network. That is not what one would choose, but it is what these policies were trained
+          with.
+        """
+        import torch
+
+        side = self._checkpoint.image_side
+        ratio = max(image.size) / side
+        width, height = (max(int(length / ratio), 1) for length in image.size)  # a very thin image keeps one pixel
+        if self._checkpoint.resizes_like_pillow:
+            from PIL import Image
+
+            small = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR)) / np.float32(255)
+            resized = torch.from_numpy(small).permute(2, 0, 1)[None]
+        else:
+            whole = torch.from_numpy(np.asarray(image, dtype=np.float32) / np.float32(255)).permute(2, 0, 1)[None]
+            resized = torch.nn.functional.interpolate(whole, size=(height, width), mode="bilinear", align_corners=False)
+        left, top = side - width, side - height
+        if self._checkpoint.centred:
+            borders = (left // 2, left - left // 2, top // 2, top - top // 2)
+            filled = torch.nn.functional.pad(resized, borders, value=-1.0)
+        else:
+            filled = torch.nn.functional.pad(resized, (left, 0, top, 0), value=0.0)
+        return {"pixel_values": filled * 2.0 - 1.0}
+
+
 class Checkpoint:
-    """`config.json` and `model.safetensors` of one policy."""
+    """`config.json` and `model.safetensors` of one policy: which PaliGemma lies in it, loaded whole or not at all.
+
+    A policy's configuration names a variant but no sizes; they are read off the tensors' shapes. What shapes cannot
+    tell (how many heads) is what LeRobot always builds: one key-value head, sixteen heads in the vision tower. Where a
+    width is that of a known network, its depth must be too, so that a file which lost its last layers is not taken for
+    a small one.
+    """
 
     def __init__(self, files: ModelFiles) -> None:
         self.files = files
@@ -179,13 +292,13 @@ class Checkpoint:
         """The network with every tensor from the file; a key too many or too few is refused by its name."""
         from transformers import PaliGemmaForConditionalGeneration
 
-        from howsure.models.hf.loading import check_dtype, explained, refuse_random_weights
-
         tensors = self._tensors()
-        precision = self._stored_dtype(tensors) if check_dtype(dtype) == "auto" else dtype
+        if check_dtype(dtype) == "auto":  # that of the language layers: LeRobot keeps norms and patches in float32
+            stored = next(tensor for name, tensor in tensors.items() if name.endswith("mlp.gate_proj.weight"))
+            dtype = str(stored.dtype).removeprefix("torch.")
         with explained(self.files.path, "policy"):
             network, info = PaliGemmaForConditionalGeneration.from_pretrained(
-                None, config=config, state_dict=tensors, dtype=precision, output_loading_info=True,
+                None, config=config, state_dict=tensors, dtype=dtype, output_loading_info=True,
                 ignore_mismatched_sizes=True,
             )  # fmt: skip
         if info.get("unexpected_keys"):
@@ -205,12 +318,6 @@ class Checkpoint:
                 f"{self.folder}: embed_tokens and lm_head differ, but a PaliGemma has one matrix for both"
             )
         return tensors
-
-    @staticmethod
-    def _stored_dtype(tensors: dict[str, Any]) -> str:
-        """That of the language layers; LeRobot keeps norms and patches in float32 beside bfloat16."""
-        name = next(name for name in tensors if name.endswith("mlp.gate_proj.weight"))
-        return str(tensors[name].dtype).removeprefix("torch.")
 
     def _refusal(self, what: str, names: list[str]) -> str:
         shown = ", ".join(sorted(names)[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,16 +1,19 @@
 """Any server that speaks OpenAI's API: OpenAI itself, vLLM, SGLang, llama.cpp, Ollama.
 
-One client lives for one call of `generate` or `score` and is closed with it (`server_client`). Faults that pass are
+One client lives for one call of `generate` or `score` and is closed with it (`servers.client`). Faults that pass are
 asked again, bounded and counted; a fault that every other call would meet too raises; anything else fails that one
 conversation or item, with the server's words. Scoring needs a server that gives the log-probabilities of a prompt,
-which is found out by a probe before any work (`server_scoring`).
+which is found out by a probe before any work (`servers.scoring`). Images are sent as data URLs, before the text.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import math
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -18,8 +21,6 @@ import msgspec
 
 from howsure.errors import EvidenceError, InputError
 from howsure.evidence import TokenLogprobs, from_openai
-from howsure.models import whole_text
-from howsure.models.answer_form import FORMS, REFUSED_FORM, check_schema, loosened, next_form, shape
 from howsure.models.contract import (
     NOT_ASKED,
     Answer,
@@ -36,12 +37,20 @@ from howsure.models.contract import (
     Stretch,
     as_messages,
 )
-from howsure.models.endpoint import Endpoint, check, server_words
-from howsure.models.retries import Fault, RetryPolicy
-from howsure.models.running import run_to_end, together
-from howsure.models.server_client import ServerClient, check_probe, check_settings, tokens_used
-from howsure.models.server_images import DataUrls, chat_messages
-from howsure.models.server_scoring import ServerScorer, plan
+from howsure.models.images import Picture
+from howsure.models.servers import scoring
+from howsure.models.servers.client import (
+    Fault,
+    RetryPolicy,
+    ServerClient,
+    check_probe,
+    check_settings,
+    run_to_end,
+    together,
+    tokens_used,
+)
+from howsure.models.servers.endpoint import Endpoint, check, server_words
+from howsure.models.servers.forms import FORMS, REFUSED_FORM, check_schema, loosened, next_form, shape
 
 MAX_TOP_LOGPROBS = 20
 """OpenAI's limit; the others follow it."""
@@ -99,7 +108,7 @@ class OpenAIServer(Model):
         self.base_url = self._endpoint.shown
         retry = RetryPolicy(max_retries, backoff_s)
         self._client = ServerClient(model, self._endpoint, self.counters, retry, timeout_s, max_answer_bytes)
-        self._scorer = ServerScorer(self.name, self._client, concurrency)
+        self._scorer = scoring.ServerScorer(self.name, self._client, concurrency)
         self._wants_scores = False
         self._urls = DataUrls()
         self._announce = announce
@@ -138,7 +147,7 @@ class OpenAIServer(Model):
 
     def plan_scores(self, items: Sequence[ScoreItem]) -> ScorePlan:
         """Nothing is sent; the tokens are an estimate, at four bytes each."""
-        return plan(items, self.concurrency)
+        return scoring.plan(items, self.concurrency)
 
     def try_score(
         self, items: Sequence[ScoreItem], *, top_logprobs: int = 0, entropies: bool = False
@@ -149,14 +158,14 @@ class OpenAIServer(Model):
 
     def rolling(self, wanted: Rolling) -> Rolling:
         """Nothing is sent; what a server sees of a text is for the server to say."""
-        return whole_text.rolling(self.name, wanted)
+        return scoring.rolling(self.name, wanted)
 
     def passages(self, chunks: Iterable[str], rolling: Rolling) -> Iterator[Passage]:
         self.rolling(rolling)
-        return whole_text.passages(chunks)
+        return scoring.passages(chunks)
 
     def read(self, passages: Sequence[Passage]) -> list[Stretch | Failure]:
-        return whole_text.read(passages, self.try_score)
+        return scoring.read(passages, self.try_score)
 
     def check_logprobs(self, top_logprobs: int = 5) -> None:
         """Ask for one token, and raise in one sentence unless its log-probability comes with it."""
@@ -383,3 +392,54 @@ def _objects_to(fault: Fault, *parameters: str) -> bool:
     """Whether a server refuses a request because of one of its parameters."""
     complaint = f"{fault.parameter} {fault.reason}"
     return fault.status in _REFUSING and any(re.search(rf"\b{p}\b", complaint, re.I) for p in parameters)
+
+
+class DataUrls:
+    """Images as data URLs; safe to share between threads.
+
+    An image that stands in many requests, as one view of the world does in several questions about it, is written in
+    base64 once. What was written is kept by its content, up to a number of bytes, the latest used.
+    """
+
+    def __init__(self, most_bytes: int = 64 * 2**20) -> None:
+        self.most_bytes = most_bytes
+        self._kept: OrderedDict[str, str] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[DataUrls], tuple[int]]:
+        return DataUrls, (self.most_bytes,)  # what is kept can be made again wherever this travels
+
+    def of(self, picture: Picture) -> str:
+        """Raises in one sentence where the file is not what it was."""
+        with self._lock:
+            if picture.sha256 not in self._kept:
+                self._kept[picture.sha256] = data_url(picture)
+                self._bytes += len(self._kept[picture.sha256])
+            self._kept.move_to_end(picture.sha256)
+            url = self._kept[picture.sha256]
+            while self._bytes > self.most_bytes:
+                self._bytes -= len(self._kept.popitem(last=False)[1])
+            return url
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+
+def data_url(picture: Picture) -> str:
+    media_type, content = picture.to_send()
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+
+
+def chat_messages(messages: Sequence[Message], urls: DataUrls) -> list[dict[str, Any]]:
+    """The `messages` of a request."""
+    return [{"role": message.role, "content": _content(message, urls)} for message in messages]
+
+
+def _content(message: Message, urls: DataUrls) -> str | list[dict[str, Any]]:
+    if not message.images:
+        return message.content
+    parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": urls.of(one)}} for one in message.images]
+    return parts + ([{"type": "text", "text": message.content}] if message.content else [])

@@ -1,7 +1,7 @@
 """Scoring by a server that gives the log-probabilities of a prompt's own tokens.
 
 Prefix and continuation are sent as one text, one request for each continuation, and tokenised by the server. Its tokens
-are laid along the text (`server_alignment`), and the boundary falls as it does for a local model: the tokens that all
+are laid along the text (`token_places.align`), and the boundary falls as it does for a local model: the tokens that all
 continuations share and that end before it are context; where one straddles it, everything from it on is scored.
 
 Whether a server can do this at all shows only when it is asked: many take the request, leave out what they do not know,
@@ -10,7 +10,8 @@ and answer as if nothing were missing. One short probe decides it, before any wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,14 +19,11 @@ import msgspec
 from howsure.errors import EvidenceError, InputError, MissingCapability, ModelError
 from howsure.evidence import TokenLogprobs
 from howsure.measures.checks import check_logprobs
-from howsure.models.contract import Batch, Failure, ScoreItem, ScorePlan
-from howsure.models.retries import Fault
-from howsure.models.running import run_to_end, together
-from howsure.models.server_alignment import Aligned, align
-from howsure.models.server_client import Reply, ServerClient, tokens_used
-from howsure.models.server_evidence import Laid, evidence
-from howsure.models.server_protocols import ByEcho, ByPromptLogprobs, PromptProtocol, PromptTokens
-from howsure.models.text_boundary import utf8
+from howsure.models.contract import Batch, Failure, Passage, Rolling, ScoreItem, ScorePlan, Stretch
+from howsure.models.servers.client import Fault, Reply, ServerClient, run_to_end, together, tokens_used
+from howsure.models.servers.protocols import ByEcho, ByPromptLogprobs, Laid, PromptProtocol, PromptTokens, evidence
+from howsure.models.text import shares, utf8
+from howsure.models.token_places import Aligned, align
 
 PROBE = "The capital of France is Paris, and my umbrella sings eleven."
 """A text whose end is no model's first choice: likelier tokens in the place of its own give themselves away by that."""
@@ -37,7 +35,7 @@ ROUNDS_PER_BATCH = 4
 """A batch holds this many requests for each that may run at a time, so that the last ones seldom run alone."""
 
 BYTES_PER_TOKEN = 4
-"""For the estimate of a plan only: about what English text takes."""
+"""For estimates only: about what English text takes."""
 
 _PROTOCOLS: tuple[PromptProtocol, ...] = (ByPromptLogprobs(), ByEcho())
 _REMEDY = "start vLLM, which gives them, or take a local model: hf:<repo or folder>"
@@ -186,6 +184,7 @@ class ServerScorer:
         except (msgspec.ValidationError, UnicodeEncodeError):
             return None
         same = [str(token_id) for token_id in names.tokens][1:] == list(tokens.keys)[1:]
+        same = same and len(names.tokens) == len(names.token_strs) == len(tokens.keys)
         return align(utf8(text), names.token_strs, way.leading) if same else None
 
     async def _complete(self, client: Any, text: str, wish: dict[str, Any]) -> Reply:
@@ -195,9 +194,8 @@ class ServerScorer:
             )
 
         reply = await self.client.ask(send, self.client.counters.calls)
-        self.client.counters.tokens_run += tokens_used(
-            reply.body.get("usage") if isinstance(reply.body, dict) else None
-        )
+        usage = reply.body.get("usage") if isinstance(reply.body, dict) else None
+        self.client.counters.tokens_run += tokens_used(usage)
         return reply
 
     async def _probe(self) -> Way:
@@ -251,3 +249,74 @@ def _check_probe(tokens: PromptTokens) -> None:
 def _batch(indices: Sequence[int], items: Sequence[ScoreItem]) -> Batch:
     texts = [f"{items[i].prefix}{text}" for i in indices for text in items[i].continuations]
     return Batch(tuple(indices), sum(-(-len(utf8(text)) // BYTES_PER_TOKEN) for text in texts))
+
+
+# -- whole documents ---------------------------------------------------------------------------------------------------
+
+# A server takes a text only as a whole, and what it sees of it at once is its own affair. So a document is one passage,
+# which goes out as one continuation of nothing, and what comes back is laid along its bytes.
+
+MAX_DOCUMENT_BYTES = 4 * 2**20
+"""A larger document is not sent: about a million tokens, more than a server sees at once."""
+
+Score = Callable[[Sequence[ScoreItem]], Sequence[list[TokenLogprobs] | Failure]]
+
+_TOO_LONG = Failure(
+    "too_long",
+    f"the document is larger than {MAX_DOCUMENT_BYTES // 2**20} MiB, which is more than a server reads at once; cut it "
+    "into several, or take a local model (hf:…), which reads any length",
+)
+_NO_BYTES = Failure(
+    "no_token_bytes",
+    "the model's tokens do not tell which bytes of the text each of them accounts for; take a local model (hf:…)",
+)
+
+
+def rolling(name: str, wanted: Rolling) -> Rolling:
+    """Nothing to decide; a sentence where something is asked for."""
+    for option, value in zip(Rolling._fields, wanted, strict=True):
+        if value is not None:
+            raise InputError(
+                f"{name} reads a text as a whole and decides itself what it sees, so a {option} of {value} cannot be "
+                f"asked for; leave --{option} out, or take a local model (hf:…)"
+            )
+    return Rolling()
+
+
+def passages(chunks: Iterable[str]) -> Iterator[Passage]:
+    """The document as one passage; one that is too large is given up as soon as that shows, and fails when read."""
+    held, size = [], 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += len(utf8(chunk))
+        if size > MAX_DOCUMENT_BYTES:
+            yield Passage(0, 0, _TOO_LONG)
+            return
+    if size:
+        estimate = -(-size // BYTES_PER_TOKEN)
+        yield Passage(estimate, estimate, "".join(held))
+
+
+def read(given: Sequence[Passage], score: Score) -> list[Stretch | Failure]:
+    """Every document scored as the continuation of nothing."""
+    contents = [passage.content for passage in given]
+    sent = [i for i, content in enumerate(contents) if isinstance(content, str)]
+    scores = score([ScoreItem("", (contents[i],)) for i in sent])
+    results = dict(zip(sent, scores, strict=True))
+    return [_stretch(content, results[i]) if i in results else content for i, content in enumerate(contents)]
+
+
+def _stretch(text: str, scored: list[TokenLogprobs] | Failure) -> Stretch | Failure:
+    if isinstance(scored, Failure):
+        return scored
+    (tokens,) = scored
+    spelled = utf8(text)
+    known = [one for one in tokens.token_bytes or () if one is not None]
+    if len(known) == len(tokens) and b"".join(known) == spelled:
+        ends = list(accumulate(map(len, known)))
+    else:
+        # Where the pieces of a character show as nothing or U+FFFD, a token may end in several places; the last of them
+        # is taken, so that no byte is counted twice.
+        aligned = align(spelled, tokens.tokens, 0)
+        ends = [] if aligned is None else [latest for _, latest in aligned.ends]
+    return Stretch(tokens.logprobs, *shares(spelled, ends)) if ends else _NO_BYTES

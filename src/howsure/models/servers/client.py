@@ -1,6 +1,6 @@
-"""Asking an OpenAI-compatible server: one client for one piece of work, faults told apart, retries counted.
+"""Asking a server: one client for one piece of work, faults told apart, retries counted.
 
-Faults that pass are asked again, bounded and counted. What is left is a `Fault` with the server's words;
+Faults that pass are asked again, bounded, spread out and counted. What is left is a `Fault` with the server's words;
 `raise_if_hopeless` raises where every other call would meet it too (wrong key, no such model, nobody listening). The
 key is read from `OPENAI_API_KEY` at each piece of work, is never kept, and is cut out of whatever a server sends back.
 """
@@ -13,21 +13,102 @@ import functools
 import json
 import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, NamedTuple
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from howsure.errors import MissingCapability, ModelError, ServerError
 from howsure.models.contract import Answer, Counters
-from howsure.models.endpoint import BodyRefused, Endpoint, bounded, check, quiet_log, server_words
-from howsure.models.retries import Fault, RetryPolicy, asked_wait_s, status_passes
+from howsure.models.servers.endpoint import BodyRefused, Endpoint, bounded, check, quiet_log, server_words
 from howsure.models.token_places import spells
 
 MAX_CONNECT_S = 10.0
 
 Send = Callable[[], Awaitable[Any]]
 """One request through the vendor's SDK, which gives the raw response."""
+
+MAX_ASKED_WAIT_S = 60.0
+"""A server may ask for a wait (`Retry-After`); longer than this is not waited for in one go."""
+
+MAX_BACKOFF_S = 30.0
+
+PASSING_STATUSES = frozenset({408, 409, 429})
+"""Time-out, conflict, too many requests; and every status from 500 on."""
+
+_T = TypeVar("_T")
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Why one attempt gave no answer."""
+
+    reason: str
+    passes: bool = False
+    """Whether the same request may well succeed in a moment."""
+    status: int | None = None
+    parameter: str | None = None
+    """The parameter of the request that the server objects to, where it names one."""
+    asked_wait_s: float | None = None
+    unreachable: bool = False
+    """No connection came about at all, so that no other request would fare better."""
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """How often to ask again and how long to wait; the waits depend on nothing but the arguments."""
+
+    max_retries: int
+    backoff_s: float
+
+    def wait_s(self, retry: int, spread: int, asked_s: float | None = None) -> float:
+        """Seconds to wait before retry number `retry` (from 0), spread out over the calls numbered `spread`.
+
+        Doubling, with a quarter of it left to chance, so that calls that failed together do not come back
+        together. The wait that a server asks for is never shortened, unless it is beyond the limit.
+        """
+        chance = zlib.crc32(f"{spread}/{retry}".encode()) / 2**32
+        if asked_s is not None:
+            return asked_s + 0.25 * chance * min(self.backoff_s, MAX_BACKOFF_S)
+        return min(self.backoff_s * 2.0 ** min(retry, 60), MAX_BACKOFF_S) * (0.75 + 0.25 * chance)
+
+
+def status_passes(status: int) -> bool:
+    return status in PASSING_STATUSES or status >= 500
+
+
+def asked_wait_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """The wait that a server asks for by `Retry-After` (seconds or a date) or `retry-after-ms`, or None.
+
+    >>> asked_wait_s({"retry-after": "2"}), asked_wait_s({"retry-after": "86400"}), asked_wait_s({})
+    (2.0, 60.0, None)
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    seconds = _number(headers.get("retry-after")) if milliseconds is None else milliseconds / 1000
+    if seconds is None:
+        seconds = _seconds_until(headers.get("retry-after"), now or datetime.now(UTC))
+    return min(seconds, MAX_ASKED_WAIT_S) if seconds is not None and seconds > 0 else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _seconds_until(text: str | None, now: datetime) -> float | None:
+    try:
+        date = parsedate_to_datetime(text or "")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds()
+
+
+# -- the client -------------------------------------------------------------------------------------------------------
 
 
 def trusted_certificates() -> Any:
@@ -242,3 +323,49 @@ def check_probe(answer: Answer, name: str, probe: str, top_logprobs: int, remedy
     if not len(answer.logprobs) or (top_logprobs and not first):
         got = "log-probabilities without alternatives" if len(answer.logprobs) else "an empty answer"
         raise MissingCapability(f"{name} answered {probe} with {got}; {remedy}")
+
+
+# -- asynchronous work from ordinary code -----------------------------------------------------------------------------
+
+
+async def together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Run all; the first that fails stops the others, and its error is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for coroutine in work:
+                group.create_task(coroutine)
+    except ExceptionGroup as errors:
+        first = errors.exceptions[0]
+    else:
+        return
+    raise first
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """`asyncio.run`, in a thread of its own where this one has an event loop already (a notebook)."""
+    if not _in_event_loop():
+        return asyncio.run(coroutine)
+    cancel: list[Callable[[], Any]] = []
+
+    async def main() -> _T:
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        cancel.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await coroutine
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(asyncio.run, main())
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            for stop in cancel:
+                stop()
+            raise
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,19 +1,44 @@
-"""The half of a Hugging Face model that writes: conversations into tokens, answers with the evidence of each token."""
+"""What a Hugging Face model is made of, each part loaded when it is first needed, and how it answers conversations.
+
+A dry run, which only counts tokens, costs no weights, and a model that was closed loads them again. A conversation is
+written out by the chat template and tokenised; an answer comes with the evidence of each token.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from howsure.errors import EvidenceError, InputError, UnusableImage, UnusableText
 from howsure.evidence import TokenLogprobs, TopAlternatives
-from howsure.models import chat_templates
-from howsure.models.contract import NOT_ASKED, Answer, Conversation, Failure, Message, as_messages
-from howsure.models.hf.parts import ModelParts
+from howsure.models import builtin, chat_templates
+from howsure.models.contract import (
+    NOT_ASKED,
+    Answer,
+    Conversation,
+    Counters,
+    Failure,
+    Message,
+    Model,
+    ModelOptions,
+    as_messages,
+    plan_batches,
+)
+from howsure.models.hf.files import TOKENIZER, ModelFiles
+from howsure.models.hf.loading import choose_device, load_config, load_network, load_tokenizer, resolve, threads_on
 from howsure.models.images import Picture
-from howsure.models.packing import plan_batches
+from howsure.models.text import TextEncoder
+
+if TYPE_CHECKING:  # both import torch
+    from howsure.models.hf.generation import Manner, Prompt, Written
+    from howsure.models.hf.scoring import Scorer
+
+CPU_TOKEN_BUDGET = 2048
+GPU_TOKEN_BUDGET = 16384
 
 
 class Question(NamedTuple):
@@ -23,8 +48,143 @@ class Question(NamedTuple):
     images: tuple[Picture, ...] = ()
 
 
-class WritingModel(ModelParts):
-    """A checkpoint that answers conversations."""
+class HFModel(Model):
+    """One checkpoint: its tokenizer, configuration, network and scorer, and how it answers conversations."""
+
+    def __init__(
+        self,
+        name: str,
+        files: Callable[[], ModelFiles],
+        adapter: ModelFiles | None,
+        options: ModelOptions,
+        built_in: bool,
+    ) -> None:
+        self.name = name
+        self.counters = Counters()
+        self._find_files = files
+        self._adapter = adapter
+        self._options = options
+        self._built_in = built_in
+        if options.token_budget is not None and options.token_budget < 1:
+            raise InputError(f"the token budget must be at least 1, not {options.token_budget}")
+
+    @cached_property
+    def files(self) -> ModelFiles:
+        return self._find_files()
+
+    @property
+    def source(self) -> str:
+        """The folder, or the name on the Hub, as it was given."""
+        return self.files.source
+
+    @cached_property
+    def tokenizer_files(self) -> ModelFiles:
+        """Those of the model, unless a tokenizer was named."""
+        if self._options.tokenizer is None:
+            return self.files
+        named = Path(self._options.tokenizer).expanduser()
+        alone = any((named / name).exists() for name in ("tokenizer.json", "tokenizer_config.json"))
+        source = str(named) if alone else resolve(self._options.tokenizer)
+        return ModelFiles(source, TOKENIZER, trust_remote_code=self._options.trust_remote_code)
+
+    @cached_property
+    def device(self) -> str:
+        return choose_device(self._options.device, self._options.elsewhere)
+
+    @property
+    def threads(self) -> int | None:
+        return threads_on(self.device)
+
+    @cached_property
+    def encoder(self) -> TextEncoder:
+        return TextEncoder(load_tokenizer(self.tokenizer_files, self._options.trust_remote_code))
+
+    @cached_property
+    def network(self) -> Any:
+        self._announce_loading()
+        return load_network(self.files, self._adapter, self.dtype, self.device, self._options.trust_remote_code)
+
+    @property
+    def dtype(self) -> str:
+        return self._options.dtype or ("float32" if self.device == "cpu" else "auto")
+
+    def _announce_loading(self) -> None:
+        if not self._built_in:
+            self._announce(f"loading {self.name}")
+
+    def _announce(self, remark: str) -> None:
+        if self._options.announce is not None:
+            self._options.announce(remark)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        scorer = self._make_scorer()
+        if scorer.way == "plain":
+            self._announce(f"{self.name} does not take packed rows: each choice is run by itself, which is slower")
+        if self._options.compile:
+            scorer.compile()
+        return scorer
+
+    def _make_scorer(self) -> Scorer:
+        from howsure.models.hf.scoring import Scorer
+
+        return Scorer(self.network, self.pad_id, self.counters)
+
+    @cached_property
+    def whole_config(self) -> Any:
+        return load_config(self.files, self._options.trust_remote_code)
+
+    @property
+    def config(self) -> Any:
+        """The configuration of the language part."""
+        return self.whole_config.get_text_config()
+
+    @property
+    def pad_id(self) -> int:
+        pad = self.encoder.tokenizer.pad_token_id
+        return int(pad) if pad is not None else 0
+
+    @property
+    def token_budget(self) -> int:
+        default = CPU_TOKEN_BUDGET if self.device == "cpu" else GPU_TOKEN_BUDGET
+        return self._options.token_budget if self._options.token_budget is not None else default
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The longest sequence that the model was made for; None where its configuration does not say."""
+        limit = getattr(self.config, "max_position_embeddings", None)
+        return limit if isinstance(limit, int) else None
+
+    @property
+    def takes_chat(self) -> bool:
+        return self.encoder.tokenizer.chat_template is not None
+
+    def load(self) -> None:
+        _ = self.scorer
+
+    def close(self) -> None:
+        """Let go of the weights; the next use loads them again."""
+        for part in ("scorer", "network"):
+            self.__dict__.pop(part, None)
+        if "device" in self.__dict__ and self.device != "cpu":
+            import torch
+
+            torch.cuda.empty_cache()
+
+    def fingerprint(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"backend": "hf", "token_budget": self.token_budget, "device": self.device}
+        if self._options.dtype is not None:
+            out["dtype"] = self._options.dtype
+        if self._options.compile:
+            out["compile"] = True
+        out |= builtin.fingerprint() if self._built_in else {"weights": self.files.fingerprint}
+        if self._adapter is not None:
+            out["adapter"] = self._adapter.fingerprint
+        if self._options.tokenizer is not None:
+            out["tokenizer"] = self.tokenizer_files.fingerprint
+        return out
+
+    # -- writing -------------------------------------------------------------------------------------------------------
 
     def prompt_text(self, conversation: Conversation) -> str:
         """What the model reads for a conversation: its chat template applied, the answer's turn begun."""
@@ -107,7 +267,7 @@ class WritingModel(ModelParts):
         """The pixels of each question's images; a `Failure` where one cannot be used after all."""
         return [()] * len(questions)
 
-    def _answer_batch(self, questions: Sequence[Question], manner: Any) -> list[Answer]:
+    def _answer_batch(self, questions: Sequence[Question], manner: Manner) -> list[Answer]:
         from howsure.models.hf.generation import Prompt
 
         pixels = self._question_pixels(questions)
@@ -115,18 +275,16 @@ class WritingModel(ModelParts):
         answers = iter(self._write([Prompt(questions[i].ids, one) for i, one in seen.items()], manner))
         return [Answer(None, failure=one.detail) if isinstance(one, Failure) else next(answers) for one in pixels]
 
-    def _write(self, prompts: Sequence[Any], manner: Any) -> list[Answer]:
+    def _write(self, prompts: Sequence[Prompt], manner: Manner) -> list[Answer]:
         """Answers; a batch that fits into no memory is written one by one, and what still does not fit fails alone."""
         from howsure.models.hf.generation import write
         from howsure.models.hf.scoring import is_out_of_memory
 
         if not prompts:
             return []
-        image = self._image_token_id
+        image, pad = self._image_token_id, self.pad_id
         try:
-            written = write(
-                self.network, prompts, manner, pad_id=self.pad_id, counters=self.counters, image_token_id=image
-            )
+            written = write(self.network, prompts, manner, pad_id=pad, counters=self.counters, image_token_id=image)
             return [self._answer(one, manner.top is not None) for one in written]
         except (MemoryError, RuntimeError) as error:
             if not (isinstance(error, MemoryError) or is_out_of_memory(error)):
@@ -141,7 +299,7 @@ class WritingModel(ModelParts):
         """The token that stands for a part of an image, in a network that sees."""
         return None
 
-    def _answer(self, written: Any, with_evidence: bool) -> Answer:
+    def _answer(self, written: Written, with_evidence: bool) -> Answer:
         text, known = self.encoder.answer(written.ids)
         reason = "stop" if written.finished else "length"
         if not with_evidence:

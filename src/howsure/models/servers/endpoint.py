@@ -28,8 +28,8 @@ MAX_WORDS_CHARS = 300
 LEAST_SECRET_CHARS = 12
 """Shorter ones may be a word (`EMPTY`, `ollama`, a user's name), and a model's answer may well hold that."""
 
-_NO_KEY = "no-key"
-_HIDDEN = "***"
+NO_KEY = "no-key"
+HIDDEN = "***"
 _SHOWN_QUERY = frozenset({"api-version"})
 
 
@@ -76,7 +76,7 @@ class Endpoint:
             raise InputError("the base URL must look like http://127.0.0.1:8000/v1: http or https, host, path")
         query = dict(parse_qsl(parts.query))
         bare = f"{parts.scheme}://{host}{path}"
-        shown = f"{parts.scheme}://{_HIDDEN + '@' if userinfo else ''}{host}{path}{_shown_query(query)}"
+        shown = f"{parts.scheme}://{HIDDEN + '@' if userinfo else ''}{host}{path}{_shown_query(query)}"
         # In a header, credentials stay out of every log that writes URLs.
         basic = base64.b64encode(unquote(userinfo).encode()).decode()
         headers = {"Authorization": f"Basic {basic}"} if userinfo else {}
@@ -103,7 +103,7 @@ class Endpoint:
             )
         if not (key.isascii() and key.isprintable()):
             raise ModelError(f"{KEY_VARIABLE} holds characters that no key has; copy the key again")
-        return key or _NO_KEY
+        return key or NO_KEY
 
     def keys(self) -> list[str]:
         """The keys that the environment holds by now."""
@@ -116,7 +116,7 @@ class Endpoint:
     def scrub(self, text: str) -> str:
         """The text without the secrets, as far as they are known."""
         for secret in self.known_secrets():
-            text = text.replace(secret, _HIDDEN)
+            text = text.replace(secret, HIDDEN)
         return text
 
     def gives_away(self, text: str) -> bool:
@@ -130,7 +130,7 @@ class Endpoint:
 
 
 def _shown_query(query: Mapping[str, str]) -> str:
-    pairs = [f"{name}={value if name in _SHOWN_QUERY else _HIDDEN}" for name, value in query.items()]
+    pairs = [f"{name}={value if name in _SHOWN_QUERY else HIDDEN}" for name, value in query.items()]
     return "?" + "&".join(pairs) if pairs else ""
 
 

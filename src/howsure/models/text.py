@@ -1,30 +1,84 @@
-"""Where a prefix ends and its continuations begin, in tokens.
+"""A text in tokens: where a prefix ends and its continuations begin, what is a word, where a text may be cut.
 
-Prefix and continuation are tokenised together, as the model would see them. The tokens before the boundary are
-shared by all continuations; where a token straddles it, or the continuations disagree about the prefix's
-tokens, everything from that token on is scored, for all continuations alike.
+Prefix and continuation are tokenised together, as the model would see them. The tokens before the boundary are shared
+by all continuations; where a token straddles it, or the continuations disagree about the prefix's tokens, everything
+from that token on is scored, for all continuations alike.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence, Set
 from functools import cached_property
 from itertools import accumulate, zip_longest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from howsure.errors import InputError
-from howsure.models.images import Picture
-from howsure.models.safe_cut import can_be_cut, last_cut
+
+if TYPE_CHECKING:
+    from howsure.models.images import Picture
+
+Ints = NDArray[np.int64]
 
 DOCUMENT_SEPARATOR = "<|endoftext|>"
 _PROBE = "Aé 🤖 x1\n"
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _AT_ONCE = 512
 """Items that are given to the tokenizer in one call; it works on their texts in parallel."""
+
+
+def utf8(text: str) -> bytes:
+    """The text's bytes; a sentence where it is no text."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"character {error.start} of a text is half of a surrogate pair, which no model can read; "
+            "decode the file as UTF-8 first"
+        ) from error
+
+
+def is_space(text: bytes) -> NDArray[np.bool_]:
+    """For each byte whether it is white space: NUL, tab to carriage return (9 to 13), or a space.
+
+    Words are what stands between, wherever they are counted. That is all that KenLM takes for white space, in training
+    (which takes NUL, and neither form feed nor vertical tab) or in asking (the other way round). A no-break space or an
+    ideographic one belongs to the word that it stands in, as there.
+    """
+    values = np.frombuffer(text, dtype=np.uint8)
+    spaces: NDArray[np.bool_] = (values == 0) | (values - np.uint8(9) < 5) | (values == 32)
+    return spaces
+
+
+def starts_of_words(text: bytes, *, after_space: bool = True) -> NDArray[np.int64]:
+    """The places where words begin; `after_space` tells whether what came before the text ended in white space.
+
+    >>> starts_of_words(b"so it  goes").tolist()
+    [0, 3, 7]
+    """
+    space = is_space(text)
+    before = np.concatenate([[after_space], space[:-1]]) if len(space) else space
+    return np.flatnonzero(before & ~space).astype(np.int64)
+
+
+def shares(text: bytes, ends: Sequence[int], *, after_space: bool = True) -> tuple[Ints, Ints]:
+    """For tokens that end at these places of a text: the bytes that each accounts for, the words that begin in each.
+
+    What lies behind the last token is its own too, so that no byte is lost.
+    """
+    places = np.minimum(np.maximum.accumulate(np.array(ends, dtype=np.int64)), len(text))
+    places[-1] = len(text)
+    starts = starts_of_words(text, after_space=after_space)
+    holders = np.searchsorted(places, starts, side="right")
+    return np.diff(places, prepend=0), np.bincount(holders, minlength=len(places)).astype(np.int64)
+
+
+# -- the boundary -----------------------------------------------------------------------------------------------------
 
 
 class TextItem(NamedTuple):
@@ -113,10 +167,13 @@ class TextEncoder:
         done |= self._encode_cut(items, {i: cut for i, cut in cuts.items() if cut and i not in done})
         for framed in (False, True):
             rest = [i for i, item in enumerate(items) if i not in done and item.framed == framed]
-            texts = [[items[i].prefix + c for c in items[i].continuations] for i in rest]
-            rows = _regrouped(self.pieces([text for row in texts for text in row], framed=framed), texts)
+            rows = self._rows([[items[i].prefix + c for c in items[i].continuations] for i in rest], framed)
             done |= {i: self._assemble(utf8(items[i].prefix), (), 0, row) for i, row in zip(rest, rows, strict=True)}
         return [done[i] for i in range(len(items))]
+
+    def _rows(self, texts: Sequence[Sequence[str]], framed: bool) -> list[list[Pieces]]:
+        pieces = iter(self.pieces([text for row in texts for text in row], framed=framed))
+        return [[next(pieces) for _ in row] for row in texts]
 
     def _encode_cut(self, items: Sequence[TextItem], cuts: dict[int, int]) -> dict[int, Encoded]:
         """Items whose prefix is tokenised once up to a safe cut, and only the rest with each continuation.
@@ -124,8 +181,7 @@ class TextEncoder:
         Left out are those whose tokens do not spell their text, byte for byte; they are tokenised whole.
         """
         heads = self._heads(items, cuts)
-        texts = [[items[i].prefix[cuts[i] :] + c for c in items[i].continuations] for i in heads]
-        rows = _regrouped(self.pieces([text for row in texts for text in row], framed=True), texts)
+        rows = self._rows([[items[i].prefix[cuts[i] :] + c for c in items[i].continuations] for i in heads], True)
         return {
             i: self._assemble(utf8(items[i].prefix), ids, len(utf8(items[i].prefix[: cuts[i]])), row)
             for (i, ids), row in zip(heads.items(), rows, strict=True)
@@ -152,7 +208,8 @@ class TextEncoder:
 
     def _assemble(self, before: bytes, head: tuple[int, ...], skipped: int, texts: Sequence[Pieces]) -> Encoded:
         """Find the boundary in texts that go on after `head`, which is `skipped` bytes of the prefix."""
-        shared = min((_tokens_within(text, len(before) - skipped) for text in texts), default=0)
+        boundary = len(before) - skipped  # before a text, only the tokenizer's own tokens
+        shared = min((bisect_right(text.ends, boundary) if boundary else text.leading for text in texts), default=0)
         shared = min(shared, common_length([text.ids[:shared] for text in texts]))
         covered = skipped + (texts[0].ends[shared - 1] if texts and shared else 0)
         context = head + (texts[0].ids[:shared] if texts else ())
@@ -290,11 +347,6 @@ def _unreadable(item: TextItem) -> InputError | None:
     return None
 
 
-def _regrouped(flat: Sequence[Pieces], rows: Sequence[Sequence[str]]) -> list[Sequence[Pieces]]:
-    ends = list(accumulate(map(len, rows)))
-    return [flat[end - len(row) : end] for end, row in zip(ends, rows, strict=True)]
-
-
 def _without_trailing(ids: list[int], added: list[int]) -> tuple[int, list[int]]:
     """How many tokens the tokenizer put before the text, and the ids without those that it put after it."""
     leading = next((i for i, flag in enumerate(added) if not flag), len(added))
@@ -310,13 +362,6 @@ def _byte_ends(text: str, ends: Sequence[int]) -> tuple[int, ...]:
     widths = 1 + (characters >= 0x80) + (characters >= 0x800) + (characters >= 0x10000)
     places = np.concatenate([[0], np.cumsum(widths)])
     return tuple(places[np.minimum(np.array(ends, dtype=np.int64), len(text))].tolist())
-
-
-def _tokens_within(text: Pieces, boundary: int) -> int:
-    """How many leading tokens end at or before the boundary; before a text, only the tokenizer's own."""
-    if boundary == 0:
-        return text.leading
-    return bisect_right(text.ends, boundary)
 
 
 def common_length(rows: Sequence[tuple[Hashable, ...]]) -> int:
@@ -337,17 +382,6 @@ def _without_dummy_space(pieces: list[bytes], text: bytes) -> list[bytes] | None
     return None
 
 
-def utf8(text: str) -> bytes:
-    """The text's bytes; a sentence where it is no text."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"character {error.start} of a text is half of a surrogate pair, which no model can read; "
-            "decode the file as UTF-8 first"
-        ) from error
-
-
 def _byte_of_character() -> dict[str, int]:
     """The alphabet of byte-level tokenizers: printable bytes stand for themselves, the rest from U+0100 on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -357,3 +391,73 @@ def _byte_of_character() -> dict[str, int]:
 
 
 _BYTE_OF_CHARACTER = _byte_of_character()
+
+
+# -- places to cut ----------------------------------------------------------------------------------------------------
+
+_SHORT = "'s|'t|'re|'ve|'m|'ll|'d"
+_OTHER, _SIGNS = r"[^\r\n\p{L}\p{N}]?", r" ?[^\s\p{L}\p{N}]+"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+KNOWN_PATTERNS = {
+    "gpt-2": rf"{_SHORT}| ?\p{{L}}+| ?\p{{N}}+|{_SIGNS}|\s+(?!\S)|\s+",
+    "llama-3": rf"(?i:{_SHORT})|{_OTHER}\p{{L}}+|\p{{N}}{{1,3}}|{_SIGNS}[\r\n]*|{_SPACES}",
+    "qwen-2": rf"(?i:{_SHORT})|{_OTHER}\p{{L}}+|\p{{N}}|{_SIGNS}[\r\n]*|{_SPACES}",
+    "gpt-4o": rf"{_OTHER}{_UPPER}*{_LOWER}+(?i:{_SHORT})?|{_OTHER}{_UPPER}+{_LOWER}*(?i:{_SHORT})?"
+    rf"|\p{{N}}{{1,3}}|{_SIGNS}[\r\n/]*|{_SPACES}",
+}
+_ACROSS = re.compile(r"[^\W_]\s")
+
+
+def can_be_cut(tokenizer: Any) -> bool:
+    r"""Whether a text may be cut at `last_cut`: its parts, tokenised apart, then give the tokens of the whole.
+
+    So it is with tokenizers of the kind that GPT-2 began: byte-level BPE on words that a known pattern finds. It is
+    exact, not likely:
+
+    - Nothing in these patterns matches a letter or digit and the space after it: a space stands first in its word, or
+      among other white space. So a word ends at the cut whatever stands around it.
+    - Words before the cut do not depend on what follows it. The one look ahead, `\s+(?!\S)`, looks at the character
+      after white space, and the cut has a letter or digit before it.
+    - Words after the cut do not depend on what stands before it: there is no look behind.
+    - BPE works within a word. NFC never joins a space to its neighbours.
+    - Added tokens are found first; one that could reach across such a place, or eats white space around it, rules this
+      way out, and so does everything that is not known here.
+    """
+    backend = tokenizer.backend_tokenizer
+    if type(backend.model).__name__ != "BPE" or backend.model.dropout:
+        return False
+    if backend.normalizer is not None and _state(backend.normalizer) != {"type": "NFC"}:
+        return False
+    for token in tokenizer.added_tokens_decoder.values():
+        if token.lstrip or token.rstrip or token.single_word or _ACROSS.search(token.content):
+            return False
+    if backend.pre_tokenizer is None:
+        return False
+    state = _state(backend.pre_tokenizer)
+    kinds = [_kind(step) for step in (state["pretokenizers"] if state["type"] == "Sequence" else [state])]
+    return "unknown" not in kinds and "words" in kinds
+
+
+def last_cut(text: str) -> int:
+    """The last place before a space that follows a letter or digit; 0 where there is none."""
+    place = text.rfind(" ")
+    while place > 0 and not text[place - 1].isalnum():
+        place = text.rfind(" ", 0, place)
+    return max(place, 0)
+
+
+def _kind(step: Any) -> str:
+    """Of a step before BPE; one must find words, and all must be known."""
+    if step["type"] == "Digits":
+        return "digits"
+    if step["type"] == "ByteLevel" and not step["add_prefix_space"]:
+        return "words" if step["use_regex"] else "bytes"
+    if step["type"] == "Split" and step["behavior"] == "Isolated" and not step["invert"]:
+        return "words" if step["pattern"].get("Regex") in KNOWN_PATTERNS.values() else "unknown"
+    return "unknown"
+
+
+def _state(part: Any) -> Any:
+    """What a part of a tokenizer writes about itself into tokenizer.json."""
+    return json.loads(part.__getstate__())

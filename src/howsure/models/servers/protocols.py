@@ -1,4 +1,4 @@
-"""The two ways in which OpenAI-compatible servers give the log-probabilities of a prompt's own tokens.
+"""Log-probabilities of a prompt's own tokens: the two ways in which servers give them, and the evidence they make.
 
 `prompt_logprobs`, vLLM's: for each position the tokens by id, each with its log-probability and its text. The prompt's
 own token is always among them, whatever its rank; it is told apart by the prompt's token ids, which newer servers send
@@ -16,8 +16,13 @@ from collections.abc import Hashable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from howsure.errors import EvidenceError
+from howsure.evidence import TokenLogprobs, TopAlternatives
+from howsure.models.contract import Failure
+from howsure.models.text import common_length, utf8
+from howsure.models.token_places import Aligned
 
 Alternatives = list[tuple[str, float]]
 
@@ -171,3 +176,70 @@ class _EchoChoice(msgspec.Struct):
 
 class _EchoReply(msgspec.Struct):
     choices: Annotated[list[_EchoChoice], msgspec.Meta(min_length=1)]
+
+
+# -- evidence ---------------------------------------------------------------------------------------------------------
+
+_UNCERTAIN = Failure(
+    "not_aligned",
+    "the texts of the server's tokens do not tell how many of them belong to the prefix; vLLM, which can be asked for "
+    "their bytes, or a local model (hf:…) can score this",
+)
+_NO_CONTEXT = Failure(
+    "no_context",
+    "the first token of a prompt has no log-probability, and this server puts no begin token before it; give the "
+    "text a prefix, or take a local model (hf:…)",
+)
+
+
+class Laid(NamedTuple):
+    """One text with the server's tokens laid along it."""
+
+    text: bytes
+    tokens: PromptTokens
+    aligned: Aligned
+
+    def evidence(self, shared: int, prefix_chars: int) -> TokenLogprobs:
+        """That of all but the first tokens, which are `shared` with other texts."""
+        logprobs, spelled = self.tokens.logprobs[shared:], self.aligned.token_bytes(self.text)[shared:]
+        if None in logprobs:
+            missing = shared + logprobs.index(None)
+            raise EvidenceError(f"no log-probability for token {missing} of {len(self.aligned.ends)}")
+        texts = zip(spelled, self.tokens.texts[shared:], strict=True)
+        top = self.tokens.top
+        if top is not None:
+            rows = [[(self._readable(token), logprob) for token, logprob in row] for row in top[shared:]]
+        return TokenLogprobs(
+            tokens=tuple(text or "" if one is None else one.decode("utf-8", errors="replace") for one, text in texts),
+            logprobs=np.array(logprobs, dtype=np.float64),
+            token_bytes=None if spelled and all(one is None for one in spelled) else spelled,
+            top=None if top is None else TopAlternatives.from_rows(rows),
+            prefix_chars=prefix_chars,
+        )
+
+    def _readable(self, token: str) -> str:
+        spelled = self.aligned.spell(token) if self.aligned.spell is not None else None
+        return token if spelled is None else spelled.decode("utf-8", errors="replace")
+
+
+def evidence(prefix: str, texts: Sequence[Laid]) -> list[TokenLogprobs] | Failure:
+    """The evidence of every continuation of the prefix; raises `EvidenceError` for broken numbers.
+
+    The boundary falls where it does for a local model: context are the tokens that all texts share and that end before
+    it. Where the spelling of the tokens leaves that open, there is no evidence.
+    """
+    if not texts:
+        return []
+    before = utf8(prefix)
+    counts = [text.aligned.within(len(before)) for text in texts]
+    if None in counts:
+        return _UNCERTAIN
+    least = min(count for count in counts if count is not None)
+    shared = common_length([tuple(zip(text.tokens.keys, text.aligned.ends, strict=True))[:least] for text in texts])
+    if not shared:
+        return _NO_CONTEXT
+    covered, at_most = texts[0].aligned.ends[shared - 1]
+    if covered != at_most:
+        return _UNCERTAIN
+    prefix_chars = len(before[covered:].decode("utf-8", errors="ignore"))
+    return [text.evidence(shared, prefix_chars) for text in texts]

@@ -1,4 +1,8 @@
-"""Documents longer than a model's context, read in windows that overlap.
+"""Documents of any length: their tokens, without all of them in memory, read in windows that overlap.
+
+The tokens are those of the whole text tokenised at once. Where the tokenizer is of a kind that allows it
+(`text.can_be_cut`), the text is cut into parts that are tokenised one by one. Other tokenizers may join anything with
+anything, so that their text is collected to its end first and held in memory; so is a stretch that has no place to cut.
 
 A window holds W tokens. The first gives the probabilities of all tokens in it but the one that begins the document;
 each one after it those of its last S:
@@ -25,8 +29,11 @@ import numpy as np
 from howsure.errors import InputError
 from howsure.measures.checks import check_logprobs
 from howsure.models.contract import Passage, Rolling, Stretch
-from howsure.models.text_boundary import Encoded
-from howsure.models.token_stream import Ints, Tokens
+from howsure.models.text import Encoded, Ints, TextEncoder, is_space, last_cut, shares, utf8
+
+PART_CHARS = 2**18
+"""A part of a text is cut off as soon as so many characters are there: large enough that a tokenizer is not called
+often, small enough that its tokens need a few megabytes."""
 
 MOST_BY_DEFAULT = 8192
 """Some models take far more, at a cost that nobody should meet without having asked for it."""
@@ -36,6 +43,52 @@ UNKNOWN_CONTEXT_WINDOW = 1024
 
 PASSAGE_TOKENS = 8192
 """A passage holds at least so many new tokens, or a document's rest."""
+
+
+class Tokens(NamedTuple):
+    """Some tokens of a text, with the bytes of it that each accounts for and the words that begin in each."""
+
+    ids: Ints
+    byte_counts: Ints
+    word_starts: Ints
+
+
+def tokens_of(encoder: TextEncoder, chunks: Iterable[str]) -> Iterator[Tokens]:
+    """The tokens of a text that comes in pieces of any size, a part of it at a time.
+
+    What the tokenizer puts around a text is left out (`TextEncoder.lead` has what it puts before it). All bytes of the
+    text are accounted for once.
+    """
+    after_space, unread = True, ""
+    for part in parts(chunks, encoder.cuts):
+        text = unread + part
+        pieces = encoder.pieces([text], framed=True)[0]
+        unread = "" if pieces.ids else text  # nothing that the vocabulary can spell: it goes with what follows
+        if pieces.ids:
+            spelled = utf8(text)
+            yield Tokens(np.array(pieces.ids, dtype=np.int64), *shares(spelled, pieces.ends, after_space=after_space))
+            after_space = bool(is_space(spelled[-1:])[0])
+
+
+def parts(chunks: Iterable[str], cuts: bool) -> Iterator[str]:
+    """The text in parts that can be tokenised one by one; where they end depends on the text, not on its pieces."""
+    held: list[str] = []
+    size, enough = 0, PART_CHARS
+    for piece in (chunk[at : at + PART_CHARS] for chunk in chunks for at in range(0, len(chunk), PART_CHARS)):
+        held.append(piece)
+        size += len(piece)
+        while cuts and size >= enough:
+            text = "".join(held)
+            cut = last_cut(text[:enough])
+            if cut:
+                yield text[:cut]
+            held, size = [text[cut:]], len(text) - cut
+            enough = PART_CHARS if cut else 2 * enough
+    if size:
+        yield "".join(held)
+
+
+# -- windows -----------------------------------------------------------------------------------------------------------
 
 
 class Frame(NamedTuple):
@@ -108,12 +161,18 @@ def passages(tokens: Iterable[Tokens], frame: Frame, rolling: Rolling) -> Iterat
     ahead = _Ahead(chain([Tokens(start, np.zeros_like(start), np.zeros_like(start))], tokens))
     to_come = windows(frame, rolling)
     while True:
-        group = _passage_of(to_come)
+        group = [next(to_come)]
+        while group[-1].end - group[0].first < PASSAGE_TOKENS:
+            group.append(next(to_come))
         length = ahead.reach(group[-1].end)
         here = [w._replace(end=min(w.end, length)) for w in group if w.first < length]
         if not here:
             return
-        yield _passage(ahead, here, frame)
+        base, first, end = here[0].begin, here[0].first, here[-1].end
+        _, byte_counts, word_starts = ahead.between(first, end)
+        moved = tuple(Window(*(place - base for place in window)) for window in here)
+        content = Windows(frame, ahead.between(base, end).ids, moved, byte_counts, word_starts)
+        yield Passage(end - first, sum(map(content.tokens_run, moved)), content)
         ahead.drop(here[-1].begin)
 
 
@@ -127,13 +186,6 @@ def windows(frame: Frame, rolling: Rolling) -> Iterator[Window]:
         begin = end + rolling.stride - room
         yield Window(begin if frame.lead else min(begin, end - 1), end, end + rolling.stride)
         end += rolling.stride
-
-
-def _passage_of(to_come: Iterator[Window]) -> list[Window]:
-    group = [next(to_come)]
-    while group[-1].end - group[0].first < PASSAGE_TOKENS:
-        group.append(next(to_come))
-    return group
 
 
 class _Ahead:
@@ -159,14 +211,6 @@ class _Ahead:
 
     def between(self, begin: int, end: int) -> Tokens:
         return Tokens(*self._columns[:, begin - self._begin : end - self._begin].copy())
-
-
-def _passage(ahead: _Ahead, here: Sequence[Window], frame: Frame) -> Passage:
-    base, first, end = here[0].begin, here[0].first, here[-1].end
-    _, byte_counts, word_starts = ahead.between(first, end)
-    moved = tuple(Window(*(place - base for place in window)) for window in here)
-    content = Windows(frame, ahead.between(base, end).ids, moved, byte_counts, word_starts)
-    return Passage(end - first, sum(map(content.tokens_run, moved)), content)
 
 
 def stretch(content: Windows, read: Sequence[Any]) -> Stretch:

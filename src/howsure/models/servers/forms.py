@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from howsure.errors import InputError
-from howsure.models.endpoint import check
+from howsure.models.servers.endpoint import check
 
 FORMS = ("json_schema", "json_shape", "json_object", "free")
 """The firmest first: the whole schema; without the bounds on its values; any JSON object; any text."""
