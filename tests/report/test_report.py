@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from howsure.evidence import Outcome, TokenLogprobs, TopAlternatives
+from howsure.report import tokens as texts
 from howsure.report.progress import BarProgress, LineProgress, progress_for
 from howsure.report.text import figure, printable, quoted
 from howsure.runs import NoProgress, Sample
 from howsure.studies.reading import Reading
+from report import rendered
 
 
 def reading(tokens: list[bytes], logprobs: list[float]) -> Reading:
@@ -27,9 +29,7 @@ def reading(tokens: list[bytes], logprobs: list[float]) -> Reading:
 
 
 def printed(found: Reading, *, terminal: bool) -> str:
-    stream, colours = io.StringIO(), "truecolor" if terminal else None
-    print_reading(Console(file=stream, force_terminal=terminal, color_system=colours, width=120), found)
-    return stream.getvalue()
+    return rendered.printed(texts.reading(found), is_terminal=terminal)
 
 
 @given(st.text())
@@ -61,13 +61,13 @@ def test_tokens_are_coloured_by_surprisal_on_a_terminal_only() -> None:
 def test_figures_of_a_text_by_hand() -> None:
     found = reading([b"ab", b"cd"], [-math.log(2), -3 * math.log(2)])
     shown = printed(found, terminal=False)
-    assert "mean surprisal   2.00 bits per token" in shown
-    assert "perplexity       4.00 per token" in shown
-    assert "bits per byte    1.00" in shown
+    assert "mean surprisal  2.00 bits per token" in shown
+    assert "perplexity      4.00 per token" in shown
+    assert "bits per byte   1.00" in shown
     # Nothing unseen is likelier than " other" (e^-9), so what is left lies in many tokens of 9 nats each.
     left = [1 - p - math.exp(-9) for p in (1 / 2, 1 / 8)]
     nats = sum(r * 9 + math.exp(-9) * 9 - p * math.log(p) for r, p in zip(left, (1 / 2, 1 / 8), strict=True)) / 2
-    assert f"mean entropy     at least {nats / math.log(2):.2f} bits" in shown
+    assert f"mean entropy    at least {nats / math.log(2):.2f} bits" in shown
     assert found.to_dict()["most_surprising"][0]["expected"] == [
         {"token": " other", "probability": pytest.approx(math.exp(-9))}
     ]
@@ -101,6 +101,18 @@ def test_numbers_carry_unit_and_interval() -> None:
     assert figure(none) == "T — (not identified: 3 episodes)"
     assert figure({"name": "mean margin", "value": 1.5, "unit": "nats"}) == "mean margin 1.500 nats"
     assert figure({"name": "x", "value": None, "unit": "nats"}) == "x —", "what is missing is no number"
+
+
+def test_a_figure_has_as_many_digits_as_its_interval_supports() -> None:
+    def shown(value: float, low: float, high: float, unit: str = "") -> str:
+        return figure({"name": "x", "value": value, "unit": unit, "low": low, "high": high})
+
+    assert shown(807.201, 529.056, 1341.407) == "x 807 (529 to 1,341)"
+    assert shown(18.19, 17.31, 19.52) == "x 18.2 (17.3 to 19.5)"
+    assert shown(0.118, 0.1004, 0.1373, "nats") == "x 0.118 nats (0.100 to 0.137)"
+    assert shown(0.5, 0.49999, 0.50001) == "x 0.50000 (0.49999 to 0.50001)", "its ends are never one number"
+    assert shown(0.5, 0.25, 0.75, "share") == "x 50.0 % (25.0 to 75.0)", "shares keep the digit everybody gives"
+    assert shown(1e300, -1e308, 1.5e308).startswith("x 1e+300")
 
 
 def test_a_token_of_space_is_visible() -> None:

@@ -21,6 +21,8 @@ from howsure.evidence import TokenLogprobs
 from howsure.models.ngram.arpa import write_arpa
 from howsure.models.ngram.training import Piece, Smoothing, train
 from howsure.models.registry import load
+from howsure.report import tokens
+from howsure.report.terminal import print_document
 from howsure.studies.reading import Reading, read_answer, read_text
 from models.misbehaving_server import MisbehavingServer, chat, raw
 
@@ -53,7 +55,7 @@ def answer_of(tokens: int) -> Reading:
 
 def shown(reading: Reading) -> str:
     terminal = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=80)
-    print_reading(terminal, reading)
+    print_document(terminal, tokens.reading(reading))
     assert isinstance(terminal.file, io.StringIO)
     return terminal.file.getvalue()
 

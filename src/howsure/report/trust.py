@@ -47,10 +47,11 @@ from howsure.report.trust_steps import (
     in_words,
     missing_words,
     replay,
+    step_name,
 )
 from howsure.report.trust_steps import about as about
 from howsure.runs import Sample
-from howsure.studies.trust.estimates import EpisodeFigures, Order, StepSummary, Sureness
+from howsure.studies.trust.estimates import EpisodeFigures, Order, StepSummary
 from howsure.studies.trust.judge import AnswerCounts, TrustSummary
 from howsure.studies.trust.logs import FileFigures, LogSummary
 from howsure.studies.trust.ratio import Mean, TrustFigure, beyond_in_words, bounds_in_words, why_no_share
@@ -257,7 +258,12 @@ def _sureness(summary: StepSummary | None, run: RunData | None) -> Section:
     if judged is None and not np.isfinite(right).any():
         nothing = "No action could be set against a shortest path to the goal: right and wrong are not known."
         return Section(title, [Prose(nothing)] if run else [], anchor=anchor, on="page")
-    blocks: list[Block] = [Prose(_agreement(judged, right))]
+    known = right[np.isfinite(right)]
+    share, rest = f"{int(known.sum()):,} of {len(known):,}", len(right) - len(known)
+    if judged is not None:
+        share, rest = str(Value.at(judged.agreement, unit="share")), judged.not_judged
+    left = f" {counted(rest, 'step')} could not be judged." if rest else ""
+    blocks: list[Block] = [Prose(f"Actions on a shortest path to the goal: {share}.{left}")]
     if run is not None:
         sure = run.table.numbers("action_probability")
         caption = (
@@ -281,15 +287,6 @@ def _sureness(summary: StepSummary | None, run: RunData | None) -> Section:
         "their sum; how well it tells right from wrong is judged by the action's own probability."
     )
     return Section(title, blocks, lead, anchor)
-
-
-def _agreement(judged: Sureness | None, right: NDArray[np.float64]) -> str:
-    known = right[np.isfinite(right)]
-    share, rest = f"{int(known.sum()):,} of {len(known):,}", len(right) - len(known)
-    if judged is not None:
-        share, rest = str(Value.at(judged.agreement, unit="share")), judged.not_judged
-    left = f" {counted(rest, 'step')} could not be judged." if rest else ""
-    return f"Actions on a shortest path to the goal: {share}.{left}"
 
 
 def _worth_a_look(run: RunData) -> Section:
@@ -321,17 +318,13 @@ def _different(table: Rows) -> NDArray[np.bool_]:
 
 
 def _card(run: RunData, at: int) -> Card:
-    table = run.table
-    step = {name: table.values(name)[at] for name in ("episode", "step", "action", "best", "effect", "correct")}
-    right = bool(step["correct"])
-    name = "action_confidence" if right else "action_probability"
-    sure = percent(table.values(name)[at])
+    sample: Sample[TrustRecord] = run.sample(at)
+    step, right = sample.result, bool(sample.result.on_shortest_path)
+    sure = percent(step.action_confidence if right else step.action_probability)
     verdict = f"{sure} on the best actions" if right else f"{sure} sure, off the shortest path"
-
-    link = run.links.sample(table.keys[at])
-    cells = [sure, step["action"], step["best"], step["effect"]]
-    title = f"Episode {step['episode']}, step {step['step']}"
-    return Card(title, verdict, right, lambda: [Html(card(run.sample(at), run))], cells, {"": link} if link else {})
+    cells = [sure, step.action, ", ".join(step.best_actions or ()), step.effect]
+    link = run.links.sample(run.table.keys[at])
+    return Card(step_name(step), verdict, right, lambda: [Html(card(sample, run))], cells, {"": link} if link else {})
 
 
 # -- step by step -----------------------------------------------------------------------------------------------------
@@ -490,17 +483,13 @@ def _parts(what: str, parts: Sequence[EpisodeFigures | FileFigures], names: Sequ
         bits = part.mean_entropy_bits.values()
         gains = [None if one is None else f"{one:+.3f}" for one in (part.delta_h_s_bits, part.delta_h_ls_bits)]
         steps = f"{part.rows:,}" if part.rows == part.complete else f"{part.complete:,} of {part.rows:,}"
-        rows.append([_end_of(name), steps, *(number(one) for one in bits), *gains])
+        end = name if len(name) <= NAME_CHARACTERS else f"…{name[1 - NAME_CHARACTERS :]}"  # where names of files differ
+        rows.append([end, steps, *(number(one) for one in bits), *gains])
         if isinstance(part, FileFigures):
             trust = part.trust
             without = Marked("not identified") if trust.steps else None
             rows[-1].append(Value.at(trust) if trust.identified else without)
     return Table(heads, rows, more="in --json")
-
-
-def _end_of(name: str) -> str:
-    """Names of files and their episodes differ at their ends."""
-    return name if len(name) <= NAME_CHARACTERS else f"…{name[1 - NAME_CHARACTERS :]}"
 
 
 def _files(summary: LogSummary) -> Section:
