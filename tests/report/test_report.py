@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from howsure.report.surprise import print_reading
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
-from howsure.report.surprise import print_reading
 from rich.console import Console
 
 from howsure.evidence import TokenLogprobs
