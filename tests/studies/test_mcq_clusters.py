@@ -187,9 +187,7 @@ def test_clusters_of_one_run_hold_for_both(tmp_path: Path, data: Path) -> None:
     howsure.mcq(data, model(LATER, "b"), out=tmp_path / "new", cluster="passage")
     found = howsure.compare(tmp_path / "old", tmp_path / "new")
     assert found["difference"]["paired_unit_count"] == 10
-    assert found["notes"][0] == (
-        "--cluster differs (none in A, passage in B): units of either run are joined here"
-    )
+    assert found["notes"][0] == ("--cluster differs (none in A, passage in B): units of either run are joined here")
 
 
 def test_no_flips_are_no_certainty(tmp_path: Path, data: Path) -> None:
