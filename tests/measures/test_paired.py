@@ -156,7 +156,12 @@ def test_too_little_and_what_cannot_be_used():
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
 def test_rates_of_one_trial_are_shares(pairs):
     a, b = np.array(pairs, dtype=float).T
-    assert paired_rates(a, b, np.ones(len(a))) == paired_shares(a, b)
+    rates, shares = paired_rates(a, b, np.ones(len(a))), paired_shares(a, b)
+    assert rates.mean_difference == pytest.approx(shares.mean_difference)
+    assert (rates.items, rates.interval is None) == (shares.items, shares.interval is None)
+    if rates.interval is not None:
+        assert rates.interval.low == pytest.approx(shares.interval.low)
+        assert rates.interval.high == pytest.approx(shares.interval.high)
 
 
 def test_rates_of_several_trials_are_shares_in_clusters_whichever_trials_are_paired():

@@ -265,7 +265,7 @@ def test_medians_and_quartiles_by_turn(judged: StoredRun) -> None:
 
 def test_all_parts_of_a_judged_group(judged: StoredRun) -> None:
     assert titles(judged) == [
-        "airline, gpt-x", "Did uncertainty foretell failure?", "When would an alarm have rung?",
+        "airline, gpt-x", "Did uncertainty foretell failure?", "When would an alarm have fired?",
         "What would intervening have saved?",
     ]  # fmt: skip
     assert "15 runs of 15 tasks, 3 failed" in text_of(titled(judged, "airline, gpt-x"))
@@ -287,7 +287,7 @@ def test_alarms_are_drawn_where_they_rang(judged: StoredRun) -> None:
     markup = titled(judged, "airline, gpt-x")
     assert markup.count('class="point s3"') == len(rang) + 1, "each alarm, and the legend"
     assert "t12: alarm at turn 6, failed" in markup
-    markup = titled(judged, "alarm have rung?")
+    markup = titled(judged, "alarm have fired?")
     caught = {row[0]: row[1:] for row in cells(markup, "false alarms")}
     assert caught["cusum"][0] == "3 of 3, 100.0 %"
     assert caught["cusum"][2:] == ["2.0", "2 and 2"], "turns still to come, and their quartiles"
@@ -327,7 +327,7 @@ def test_without_policies_a_sentence_says_how_to_have_them(tmp_path: Path) -> No
 
 def test_why_no_alarm_could_be_fitted(tmp_path: Path) -> None:
     runs = [scored([1.0, 1 + i], [0.1], id=str(i), task_id=str(i), reward_info={"reward": i % 2}) for i in range(6)]
-    words = text_of(titled(study(tmp_path, results(*runs)), "alarm have rung?"))
+    words = text_of(titled(study(tmp_path, results(*runs)), "alarm have fired?"))
     assert "No alarm could be fitted to these runs" in words
     assert "set no threshold for a false alarm rate of 0.1: that takes 9" in words
     assert words.count("that takes 9") == 1, "what holds for all is said once"

@@ -24,8 +24,7 @@ from howsure.storage import lease as leases
 from howsure.storage.stores import filesystem
 from storage.s3_server import S3Server
 
-pytestmark = pytest.mark.filterwarnings("ignore::howsure.errors.ReportNotWritten")
-WHOLE = ["run.json", "samples.jsonl", "summary.json", "table.csv"]
+WHOLE = ["report.html", "run.json", "samples.jsonl", "summary.json", "table.csv"]
 
 
 def identity(**options: Any) -> Identity:

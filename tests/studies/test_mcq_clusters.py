@@ -131,7 +131,7 @@ def test_questions_about_one_image_hang_together(tmp_path: Path) -> None:
     assert found["unit_count"] == 6
     assert "over 6 clusters" in found["headline"][0]["method"]
     assert found["headline"][0]["approximate"] is True
-    assert found["notes"][0].startswith("questions that share an image hang together")
+    assert found["notes"][0].startswith("questions that share an image are not independent")
 
 
 def test_units_are_what_is_connected() -> None:
@@ -177,7 +177,7 @@ def test_pairs_are_over_the_same_units(tmp_path: Path, data: Path) -> None:
     assert difference["paired_margin"]["mean_difference"] == means.mean_difference
     assert (difference["paired_count"], difference["paired_unit_count"]) == (40, 10)
     assert pair.comparison["notes"] == [
-        "these 40 questions hang together in 10 independent units: McNemar's test takes questions as independent, so "
+        "these 40 questions are 10 independent units: McNemar's test takes questions as independent, so "
         "that the intervals are the safer guide"
     ]
 
@@ -187,9 +187,7 @@ def test_clusters_of_one_run_hold_for_both(tmp_path: Path, data: Path) -> None:
     howsure.mcq(data, model(LATER, "b"), out=tmp_path / "new", cluster="passage")
     found = howsure.compare(tmp_path / "old", tmp_path / "new")
     assert found["difference"]["paired_unit_count"] == 10
-    assert found["notes"][0] == (
-        "--cluster differs (none in A, passage in B): what hangs together in either run is one unit here"
-    )
+    assert found["notes"][0] == ("--cluster differs (none in A, passage in B): units of either run are joined here")
 
 
 def test_no_flips_are_no_certainty(tmp_path: Path, data: Path) -> None:

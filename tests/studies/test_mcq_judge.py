@@ -143,8 +143,8 @@ def test_copies_of_a_question_do_not_shrink_an_interval(label: str) -> None:
     assert widths[1] > 1.8 * widths[2]
     assert [one["unit_count"] for one in found] == [20, 20, 100]
     assert found[1]["notes"] == [
-        f"questions that share {'an image' if label == 'image' else 'a cluster'} hang together: intervals take these "
-        "100 questions as 20 independent units"
+        f"questions that share {'an image' if label == 'image' else 'a cluster'} are not independent: intervals take "
+        "these 100 questions as 20 independent units"
     ]
     assert found[2]["notes"] == []
 
@@ -192,8 +192,8 @@ def test_an_image_and_a_cluster_join_what_they_share() -> None:
     assert found["headline"][0]["low"] is None
     assert found["headline"][0]["note"] == "no interval: 3 independent units, and it takes at least 5"
     assert found["notes"] == [
-        "questions that share an image or a cluster hang together: intervals take these 6 questions as 3 independent "
-        "units",
+        "questions that share an image or a cluster are not independent: intervals take these 6 questions as 3 "
+        "independent units",
         "2 of 6 questions have no cluster, and count as independent of the others",
     ]
 

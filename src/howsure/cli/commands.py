@@ -29,8 +29,8 @@ class View(Options):
     """What concerns the terminal alone."""
 
     as_json: Annotated[bool, Opt("Print data instead of tables.", flags=("--json",))] = False
-    quiet: Annotated[bool, Opt("No progress and no remarks, only the result.", flags=("--quiet", "-q"))] = False
-    dry_run: Annotated[bool, Opt("Say what it would take (items, model calls, tokens) and stop.")] = False
+    quiet: Annotated[bool, Opt("Print only the result: no progress, no remarks.", flags=("--quiet", "-q"))] = False
+    dry_run: Annotated[bool, Opt("Print what it would take (items, model calls, tokens) and stop.")] = False
 
     def check(self, options: Any, items: Any = None) -> None:
         """Refuse what cannot be shown: before anything is read, and again when the data is known."""

@@ -32,7 +32,7 @@ class EntropyOptions(ModelOptions):
     against: Annotated[str | None, Opt('Probabilities of a model for the same outcomes, such as "0.9,0.1".')] = None
     symbols: Annotated[
         str,
-        Opt("What a text is cut into: words, characters or bytes.", choices=("words", "characters", "bytes")),
+        Opt("Symbols of a text: words, characters or bytes.", choices=("words", "characters", "bytes")),
     ] = "words"
     blocks: Annotated[int, Opt("Longest blocks of symbols to count.", least=1)] = 5
     model: Annotated[
@@ -52,9 +52,8 @@ class EntropyView(View):
 def entropy(options: EntropyOptions, view: EntropyView) -> int:
     """Entropy in bits: of probabilities, of counts, or of a text, with its block entropies and entropy rate.
 
-    Of a text, words lie between white space, and files named together are counted as one text. No model is needed; with
-    --model, its cross-entropy and the distance |H(p, m) − H(p)| stand beside, over the same symbols: per word, ends of
-    sentences (</s>) count on neither side.
+    Words are separated by white space; several files count as one text. --model adds the model's cross-entropy and the
+    distance |H(p, m) − H(p)|, over the same symbols: per word, ends of sentences (</s>) count on neither side.
 
     Example: howsure entropy 0.5 0.5
 
@@ -185,10 +184,10 @@ class TheoremView(View):
 
 @command(TheoremOptions, TheoremView)
 def theorem(options: TheoremOptions, view: TheoremView) -> int:
-    """See why the perplexity of one long text tells of a whole language (Shannon, McMillan, Breiman).
+    """Why the perplexity of one long text stands for a whole language (Shannon, McMillan, Breiman).
 
-    Texts of a small language with a known entropy rate are read by its true model and by models learned from little
-    text: bits per word settle as the text grows, each at a limit that is known beforehand. No model is loaded.
+    The true model of a small language and models learned from little text read its texts: bits per word settle as the
+    text grows, each at a known limit. No model is loaded.
 
     Example: howsure theorem --plot theorem.svg
     """

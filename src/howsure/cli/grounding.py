@@ -64,7 +64,7 @@ def top() -> None:
 @app.command()
 @command(ConvertOptions)
 def convert(options: ConvertOptions, view: View) -> int:
-    """Any form of data as JSON lines: a sample a line, places in thousandths of the screen.
+    """Write any form of data as JSON lines: one sample per line, places in thousandths of the screen.
 
     Pickles need not be trusted: nothing in them is ever run.
 
@@ -92,10 +92,10 @@ class OverlayOptions(Options):
     ids: Annotated[list[str] | None, Opt("Samples to draw, by their ids.", argument=True)] = None
     _: KW_ONLY
     worst: Annotated[int, Opt("The N farthest off.")] = 0
-    surely_wrong: Annotated[int, Opt("The N that are wrong and most confident.")] = 0
+    surely_wrong: Annotated[int, Opt("The N most confident misses.")] = 0
     every: Annotated[bool, Opt("Every sample.", flags=("--all",))] = False
     image_root: Annotated[
-        Path | None, Opt("Where the screens lie now, if they have moved since the run.", path="local")
+        Path | None, Opt("Where the screens are now, if they have moved since the run.", path="local")
     ] = None
     to: Annotated[Path | None, Opt("Folder for the pictures. Default: overlays in the run folder.", path="local")] = (
         None
@@ -105,7 +105,7 @@ class OverlayOptions(Options):
 @app.command()
 @command(OverlayOptions)
 def overlay(options: OverlayOptions, view: View) -> int:
-    """Screens of a run with target, click and distance drawn on them, as PNG files.
+    """Draw target, click and distance on the screens of a run, as PNG files.
 
     Example: howsure grounding overlay runs/first --worst 5 --surely-wrong 5
     """

@@ -193,8 +193,8 @@ def top() -> None:
 def train(options: TrainOptions, view: View) -> int:
     """Train an n-gram model and write it as an ARPA file, which KenLM and SRILM can read too.
 
-    Words stand between white space, sentences on lines; </s> is predicted, <s> is context only, unknown words are
-    <unk>. Nothing is lower-cased and no sign is taken off: prepare the text as you want it counted.
+    Words are separated by white space, sentences by line ends; </s> is predicted, <s> is context only, unknown words
+    are <unk>. Case and punctuation stay as they are: prepare the text as you want it counted.
 
     Example: howsure ngram train book.txt --order 3 --out book.arpa
     """

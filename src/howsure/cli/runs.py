@@ -82,11 +82,11 @@ def _row(path: Path, run: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ReportOptions(Options):
-    runs: Annotated[list[str], Opt("Run folders, or a folder that holds some.", argument=True, path="any")]
+    runs: Annotated[list[str], Opt("Run folders, or a folder of run folders.", argument=True, path="any")]
     out: Annotated[
         Path | None,
         Opt(
-            "The file to write. Default: report.html in the run folder, or here for several runs.",
+            "The file to write. Default: report.html in the run folder; for several runs in the current folder.",
             path="local",
         ),
     ] = None
@@ -95,10 +95,10 @@ class ReportOptions(Options):
 
 @command(ReportOptions)
 def report(options: ReportOptions, view: View) -> int:
-    """Write a run, or several, as one HTML file that needs nothing else: figures, plots, and the samples to look at.
+    """Write a run, or several, as one self-contained HTML file: figures, plots, and the samples to look at.
 
     Every run writes its own when it ends. Two runs of one study are compared first.
-    To walk through all samples: `howsure view`.
+    All samples: `howsure view`.
 
     Example: howsure report runs/before runs/after --out change.html
     """
@@ -121,15 +121,15 @@ def report(options: ReportOptions, view: View) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportView(View):
-    parquet: Annotated[bool, Opt("As Parquet, the only form so far.", flags=("--parquet",))] = True
+    parquet: Annotated[bool, Opt("As Parquet, the only format so far.", flags=("--parquet",))] = True
 
 
 @command(ExportOptions, ExportView)
 def export(options: ExportOptions, view: ExportView) -> int:
     """Write the samples of runs as Parquet tables, typed and compressed, for DuckDB, Polars, pandas and the like.
 
-    One row per sample; what tells runs apart (run, study, model, data, start,
-    status) stands in every row, so that files can be read together: `FROM
+    One row per sample. Every row names its run, study, model, data, start and
+    status, so that files can be read together: `FROM
     'runs/**/samples.parquet'`. docs/export.md has the columns, and a query that
     finds the runs that got worse.
 

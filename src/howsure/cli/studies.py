@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FlipsView(View):
-    flips: Annotated[int, Opt("Where two runs are compared: how many flips of each kind to show.")] = 5
+    flips: Annotated[int, Opt("When two runs are compared: how many flips of each kind to show.")] = 5
 
 
 @dataclass(frozen=True, kw_only=True)

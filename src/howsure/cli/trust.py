@@ -44,11 +44,11 @@ class AnalyseOptions(Options):
 @app.command()
 @command(AnalyseOptions)
 def analyse(options: AnalyseOptions, view: View) -> int:
-    """Trust from logs that exist already: CSV files with the three entropies of each step.
+    """Trust from existing logs: CSV files with the three entropies of each step.
 
-    Wanted are the columns entropy_H_X, entropy_H_X_given_S and
-    entropy_H_X_given_LS, in bits; `step`, `episode` and `trust_T` are used where
-    they are. Rows that are incomplete are counted, and never filled in.
+    Required columns: entropy_H_X, entropy_H_X_given_S and entropy_H_X_given_LS,
+    in bits; `step`, `episode` and `trust_T` are used if present. Incomplete rows
+    are counted, and never filled in.
 
     Example: howsure trust analyse runs/first/steps.csv
     """
@@ -68,13 +68,13 @@ def analyse(options: AnalyseOptions, view: View) -> int:
 
 @dataclass(frozen=True)
 class MapsOptions(Options):
-    name: Annotated[str | None, Opt("A map to be shown whole, as JSON to begin one's own with.", argument=True)] = None
+    name: Annotated[str | None, Opt("A map to print as JSON, to start your own from.", argument=True)] = None
 
 
 @app.command()
 @command(MapsOptions)
 def maps(options: MapsOptions, view: View) -> int:
-    """The maps that come with howsure, or one of them whole.
+    """List the maps that come with howsure, or print one.
 
     Example: howsure trust maps home > mine.json
     """

@@ -22,10 +22,10 @@ class ViewerOptions(Options):
         int | None, Opt("Port; 0: any that is free. Default: 8765, or the next free one.", least=0, most=65535)
     ] = None
     host: Annotated[str, Opt("Address to listen on; anything but this machine needs a token.")] = "127.0.0.1"
-    token: Annotated[str | None, Opt("`auto`: ask for a token, which is made now.", metavar="auto")] = None
+    token: Annotated[str | None, Opt("`auto`: make a token and require it.", metavar="auto")] = None
     token_file: Annotated[
         Path | None,
-        Opt("Ask for the token in this file, which only you can read. Or set HOWSURE_VIEW_TOKEN.", path="local"),
+        Opt("Require the token in this file, which only you can read. Or set HOWSURE_VIEW_TOKEN.", path="local"),
     ] = None
     open_browser: Annotated[bool, Opt("Open it in the browser.", flags=("--open/--no-open",))] = False
 

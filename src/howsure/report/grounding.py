@@ -291,7 +291,7 @@ def _figures(summary: GroundingSummary) -> list[Section]:
             rows.append((meaning, value, f"{one.count:,} of {one.of:,}"))
     lead = (
         "Shares count whatever has no click as a miss; distances leave it out. Intervals are over screens, since "
-        "samples on one screen hang together; from fewer than 5 screens there are none."
+        "samples on one screen are not independent; from fewer than 5 screens there are none."
     )
     table = Table(["", "value (95 % interval)", Head("samples", numeric=True)], rows)
     sections = [Section("The figures", [table], lead, on="page")]
@@ -473,7 +473,7 @@ def _answer(sample: Sample[GroundingRecord], options: dict[str, Any]) -> Section
         )
         said.append(Tokens(readable_shades_of(TokenLogprobs.from_dict(tokens)), "the answer"))
     elif result.pred_raw is not None:
-        lead = "As it was written; the probabilities of its tokens are not known."
+        lead = "The raw answer; the probabilities of its tokens are not known."
         said.append(Quoted(result.pred_raw, fold=False))
     says = {"point": "a click", "refusal": "there is nothing to click", "wrong_format": "nothing that can be read"}
     frame = FRAMES.get(str(options.get("frame")))

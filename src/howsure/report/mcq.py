@@ -30,7 +30,7 @@ COLUMNS = (
     Column("margin", "margin", "number", "nats", help="Log-likelihood of the best choice minus that of the second."),
     Column("entropy_nats", "entropy", "number", "nats", help="Entropy of the choices: 0 is certain."),
     Column("group", "group", "word"),
-    Column("cluster", "cluster", "word", help="By --cluster: questions with the same one hang together."),
+    Column("cluster", "cluster", "word", help="By --cluster: questions with the same one are one unit."),
     Column("question", "question", "text"),
     Column("chosen", "chose", "text", help="The choice that the model finds likeliest."),
     Column("answer", "right answer", "text"),

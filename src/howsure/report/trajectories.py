@@ -152,7 +152,7 @@ def _of_group(group: Group, *, alone: bool) -> list[Section]:
     before, judged = "" if alone else f"{group.name}: ", group.judged
     sections = [over_turns(group, group.name), against_failure(group, f"{before}Did uncertainty foretell failure?")]
     if judged is not None and judged.breakdown is not None:
-        sections.append(alarms(group, judged.breakdown, f"{before}When would an alarm have rung?"))
+        sections.append(alarms(group, judged.breakdown, f"{before}When would an alarm have fired?"))
         sections.append(interventions(judged.interventions, f"{before}What would intervening have saved?"))
     return sections
 

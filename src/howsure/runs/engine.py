@@ -119,20 +119,21 @@ class EngineOptions(Options):
     address: Annotated[
         str | None,
         Opt(
-            "With --engine ray: a cluster, such as 10.0.0.5:6379 or auto. Default: Ray on this machine.", identity="no"
+            "With --engine ray: address of a cluster, such as 10.0.0.5:6379 or auto. Default: Ray on this machine.",
+            identity="no",
         ),
     ] = None
     workers: Annotated[
         int | None,
-        Opt("With --engine ray: how many, each with its own model. Default: all that have room.", identity="no"),
+        Opt("With --engine ray: number of workers, each with its own model. Default: as many as fit.", identity="no"),
     ] = None
     gpus_per_worker: Annotated[
-        float | None, Opt("With --engine ray: 1, or a part such as 0.5. Default: 0.", identity="no")
+        float | None, Opt("With --engine ray: GPUs per worker, such as 1 or 0.5. Default: 0.", identity="no")
     ] = None
     cpus_per_worker: Annotated[
         float | None,
         Opt(
-            "With --engine ray: cores for each worker. Default: 1; for a network on CPUs as many as here.",
+            "With --engine ray: cores per worker. Default: 1; for a neural model on CPUs as many as here.",
             identity="no",
         ),
     ] = None

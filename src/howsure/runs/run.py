@@ -77,7 +77,7 @@ class RunOptions(EngineOptions):
 class RetryOptions(RunOptions):
     """Of studies whose samples can be done again one by one."""
 
-    retry_failed: Annotated[bool, Opt("Do the failed samples of this run folder again.", identity="no")] = False
+    retry_failed: Annotated[bool, Opt("Retry the failed samples of this run folder.", identity="no")] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ class TrainOptions(Options):
         bool,
         Opt("Where Kneser-Ney discounts cannot be estimated, take 0.5, 1, 1.5 (plain: 0.75) instead of an error."),
     ] = False
-    skip_bad: Annotated[bool, Opt("Count texts that cannot be read and go on.")] = False
+    skip_bad: Annotated[bool, Opt("Skip texts that cannot be read, and count them.")] = False
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ExportOptions(Options):
 
     runs: Annotated[
         RunLike | Sequence[RunLike],
-        Opt("Run folders, or a folder that holds some; also unfinished runs.", argument=True, path="any"),
+        Opt("Run folders, or a folder of run folders; also unfinished runs.", argument=True, path="any"),
     ]
     out: Annotated[
         PathLike | None,
@@ -53,7 +53,7 @@ class ExportOptions(Options):
         ),
     ] = None
     _: KW_ONLY
-    evidence: Annotated[bool, Opt("With tokens, probabilities and answers, the bulk of a run.")] = True
+    evidence: Annotated[bool, Opt("Include tokens, probabilities and answers, the bulk of a run.")] = True
 
 
 SHORTEST_POWER = 4

@@ -225,7 +225,7 @@ def test_fewer_than_five_episodes_identify_nothing_and_have_no_interval(episodes
     for figure in found["headline"][1:]:
         assert figure["value"] is not None
         assert figure["note"].startswith(f"no interval: {noun}, and it takes at least 5")
-    assert any("hang together" in note for note in found["notes"])
+    assert any("not independent" in note for note in found["notes"])
 
 
 def ar1(rng: np.random.Generator, episodes: int, steps: int, phi: float = 0.8) -> np.ndarray[Any, Any]:

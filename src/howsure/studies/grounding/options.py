@@ -40,7 +40,7 @@ class ReadingOptions(Options):
     parser: Annotated[
         str,
         Opt(
-            "strict: what cannot be read for certain is a miss. compat: the first pair of numbers, by the patterns of "
+            "strict: an answer that is not clear is a miss. compat: the first pair of numbers, by the patterns of "
             "older scripts.",
             choices=PARSERS,
             identity="no",
@@ -48,7 +48,11 @@ class ReadingOptions(Options):
     ] = "strict"
     image_root: Annotated[
         str | os.PathLike[str] | None,
-        Opt("Folder that image paths begin at, and may not leave. Default: that of DATA.", path="any", identity="no"),
+        Opt(
+            "Folder that image paths are relative to, and may not leave. Default: that of DATA.",
+            path="any",
+            identity="no",
+        ),
     ] = None
     boxes: Annotated[
         str | None,
@@ -70,7 +74,7 @@ class ReadingOptions(Options):
 class ConvertOptions(ReadingOptions):
     """What is read, and where it is written."""
 
-    to: Annotated[Path, Opt("The JSON lines file to be written.", path="local")]
+    to: Annotated[Path, Opt("The JSON lines file to write.", path="local")]
 
 
 # -- whose samples ------------------------------------------------------------------------------------------------

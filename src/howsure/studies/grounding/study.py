@@ -58,18 +58,18 @@ class GroundingOptions(ReadingOptions, PairOptions, ModelOptions):
     prompt: Annotated[
         str | None,
         Opt(
-            "Own template over {instruction}, perhaps {frame}; \\n is a new line. Default: that of the data, else one "
+            "Template over {instruction} and perhaps {frame}; \\n is a new line. Default: the data's own, else one "
             "that asks for a description and then the point.",
             check=_no_instruction,
             escapes=True,
             identity="no",
         ),
     ] = None
-    max_new_tokens: Annotated[int, Opt("Longest answer.", least=1, most=100_000, identity="no")] = 512
+    max_new_tokens: Annotated[int, Opt("Longest answer, in tokens.", least=1, most=100_000, identity="no")] = 512
     max_pixels: Annotated[
         int | None,
         Opt(
-            "The most that a Qwen-VL model on this machine sees of a screen; 0: what the checkpoint says. Default: "
+            "Most pixels of a screen that a local Qwen-VL model sees; 0: the checkpoint's own limit. Default: "
             f"{MAX_PIXELS}.",
             least=0,
             identity="no",
@@ -78,14 +78,14 @@ class GroundingOptions(ReadingOptions, PairOptions, ModelOptions):
     samples: Annotated[
         int,
         Opt(
-            "Draw N more answers for each screen; how far they spread is a confidence. --retry-failed repeats draws "
-            "that failed, too.",
+            "Sample N more answers per screen; their spread is a confidence. --retry-failed also repeats those "
+            "that failed.",
             least=0,
             most=1000,
             identity="no",
         ),
     ] = 0
-    temperature: Annotated[float, Opt("Sampling temperature of the drawn answers.", identity="no")] = 1.0
+    temperature: Annotated[float, Opt("Temperature of the sampled answers.", identity="no")] = 1.0
     logprobs: Annotated[
         bool,
         Opt("Ask for the probabilities of the coordinates' tokens.", identity="no"),
@@ -103,10 +103,10 @@ class GroundingOptions(ReadingOptions, PairOptions, ModelOptions):
 class GroundingStudy(Study[GroundingOptions, Item, GroundingRecord]):
     """Where does a model click, how far off is that, and does it know?
 
-    Every screen goes to the model with its instruction; the answer's point is set
-    against the target. Distances are in thousandths of width and height. An answer
+    The model gets every screen with its instruction; the point in its answer is
+    compared with the target. Distances are in thousandths of width and height. An answer
     that cannot be read is a miss without coordinates, and counted. Confidence: the
-    probabilities of the coordinates' tokens, the spread of drawn answers
+    probabilities of the coordinates' tokens, the spread of sampled answers
     (--samples), or ocr's match. Other forms of data: `howsure grounding convert`;
     pictures of clicks: `howsure grounding overlay`.
 

@@ -266,9 +266,9 @@ def _about_units(a: McqRun, b: McqRun, difference: McqDifference) -> list[str]:
     fields = [side.options.get("cluster") for side in (a, b)]
     if fields[0] != fields[1]:
         named = f"{fields[0] or 'none'} in A, {fields[1] or 'none'} in B"
-        notes.append(f"--cluster differs ({named}): what hangs together in either run is one unit here")
+        notes.append(f"--cluster differs ({named}): units of either run are joined here")
     if count < paired:
-        units_ = f"these {paired} questions hang together in {count} independent units"
+        units_ = f"these {paired} questions are {count} independent units"
         if difference.mcnemar.only_a_correct + difference.mcnemar.only_b_correct:
             units_ += ": McNemar's test takes questions as independent, so that the intervals are the safer guide"
         notes.append(units_)

@@ -303,8 +303,8 @@ def _about_units(ordered: Samples, table: Columns, groups: Sequence[Group]) -> l
     common = [what for what, known in labels.items() if _repeats(known)]
     if common:
         notes.append(
-            f"questions that share {' or '.join(common)} hang together: intervals take these {total} questions as "
-            f"{_unit_count(table.unit)} independent units"
+            f"questions that share {' or '.join(common)} are not independent: intervals take these {total} questions "
+            f"as {_unit_count(table.unit)} independent units"
         )
     alone = labels["a cluster"].count(None)
     if 0 < alone < total:

@@ -15,7 +15,7 @@ class McqRecord(Fields, kw_only=True):
     """The right choice, counted from 0."""
     group: str | None = None
     cluster: str | None = None
-    """Questions with the same one hang together, as those about one image do."""
+    """Questions with the same cluster are one unit in all intervals, as those about one image are."""
     image_path: str | None = None
     image_sha256: str | None = None
     predicted_index: int | None = None

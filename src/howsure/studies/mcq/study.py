@@ -75,7 +75,7 @@ class McqOptions(PairOptions, ModelOptions):
     image_root: Annotated[
         PathLike | None,
         Opt(
-            "Folder that image paths begin at. Default: that of DATA, then the working directory.",
+            "Folder that image paths are relative to. Default: that of DATA, then the working directory.",
             path="any",
             identity="no",
         ),
@@ -83,8 +83,8 @@ class McqOptions(PairOptions, ModelOptions):
     cluster: Annotated[
         str | None,
         Opt(
-            "A field of the data, such as passage: questions with the same value in it hang together and are one unit "
-            "in all intervals, as those about one image always are.",
+            "A field of the data, such as passage: questions with the same value in it are one unit in all intervals, "
+            "as those about one image always are.",
             metavar="FIELD",
         ),
     ] = None
@@ -109,8 +109,8 @@ class McqOptions(PairOptions, ModelOptions):
 class McqStudy(Study[McqOptions, Item, McqRecord]):
     """Multiple choice: is the right answer the likeliest, by how much, and should the model be so sure?
 
-    Every choice is scored as a continuation of its question, the question (and its image) being run once. A stopped
-    run is resumed by the same command. Two checkpoints: --model-b, or later `howsure compare`.
+    Every choice is scored as a continuation of its question; the question and its image are run once. The same command
+    resumes a stopped run. Two checkpoints: --model-b, or later `howsure compare`.
 
     Question   how much likelier is one answer than the others, by the model's own probabilities, and is it right?
     Data       JSON lines: `question`, `choices`, `answer_index`; `image_path`, `id` and `group` if you like

@@ -70,7 +70,7 @@ class PerplexityOptions(PairOptions, ModelOptions):
             identity="always",
         ),
     ] = None
-    skip_bad: Annotated[bool, Opt("Count texts that cannot be read and go on.", identity="always")] = False
+    skip_bad: Annotated[bool, Opt("Skip texts that cannot be read, and count them.", identity="always")] = False
 
 
 class Unit(NamedTuple):
@@ -110,8 +110,8 @@ class Result(NamedTuple):
 class PerplexityStudy(Study[PerplexityOptions, Unit, PerplexityRecord]):
     """How many bits a model needs for a text, per token, word and byte, and its perplexity.
 
-    Texts may be longer than the model's context, and than memory. A stopped run is resumed by the same command. Models
-    are compared per byte, since tokens are their own: --model-b, or later `howsure compare`.
+    Texts may be longer than the model's context, and than memory. The same command resumes a stopped run. Models
+    are compared per byte, since their tokens differ: --model-b, or later `howsure compare`.
 
     Per word is P(w1 ... wN)^(-1/N), words only; per token and per byte, an n-gram model's ends of sentences (</s>)
     count too. Intervals are over documents, from five on; figures of fewer are of these texts only.

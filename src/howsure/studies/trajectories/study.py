@@ -200,8 +200,8 @@ class TrajectoriesStudy(Study[TrajectoriesOptions, Trajectory, Trajectory]):
 
     Uncertainty of a turn is the mean of −ln p over its tokens, in nats. It is
     propagated over the run, compared with the rewards in the logs, turned
-    into alarms on tasks that these were not fitted on, and, with --policy, into
-    interventions that are replayed. A turn without log-probabilities has no
+    into alarms (fitted on other tasks), and, with --policy, into interventions
+    that are replayed. A turn without log-probabilities has no
     score, and is counted.
 
     Question   where in a conversation did agent or user become unsure, did that foretell failure, and what would acting

@@ -357,7 +357,7 @@ def _notes(
     states: int, asked_states: int, sets: Sets, value: float | None, reason: str | None, null: CoherentNull | None
 ) -> Iterator[str]:
     pairs = f"{len(sets.instructions)} instructions × {len(sets.groundings)} groundings"
-    yield f"{pairs}, all pairs alike; the states lie on one walk and hang together, so that T has no interval"
+    yield f"{pairs}, all pairs alike; the states lie on one walk and are not independent, so that T has no interval"
     if reason is not None:
         yield f"coherent trust T is not identified: {reason}"
     if value is not None and null is not None:

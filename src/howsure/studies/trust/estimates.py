@@ -405,7 +405,7 @@ def remarks(summary: StepSummary) -> Iterator[str]:
 
 
 _AND_SO = {
-    "few_units": "; the steps of an episode hang together, so that only episodes count",
+    "few_units": "; the steps of an episode are not independent, so that only episodes count",
     "below_zero": ", so that T would be a share of a loss; the two differences stand by themselves",
     "not_above_zero": ", and T would divide by it; the two differences stand by themselves",
     "below_floor": "; the two differences stand by themselves",

@@ -189,7 +189,7 @@ def _about_prompts(records: Records, options: TrustOptions) -> Iterator[str]:
     if options.carry and len(latest) > 1:
         yield (
             "with --carry each episode begins with what was known at the end of the one before, so that all of them "
-            "hang together and count as one"
+            "count as one"
         )
     elif 0 < len(latest) < LEAST_UNITS:
         yield f"T and intervals take at least {LEAST_UNITS} different episodes: --episodes 10 --act sample gives some"

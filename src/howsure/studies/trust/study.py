@@ -81,7 +81,7 @@ class WorldOptions(RunOptions, ModelOptions):
     view: Annotated[
         str | None,
         Opt(
-            "What the model sees: image, text or both. Default: image if it is known to see, else text.",
+            "What the model sees: image, text or both. Default: image if it is known to take images, else text.",
             choices=("image", "text", "both"),
             identity="no",
         ),
@@ -91,10 +91,10 @@ class WorldOptions(RunOptions, ModelOptions):
         Opt("Alternatives asked for at each token, with --evidence logprobs.", least=1, most=20, identity="no"),
     ] = 10
     max_tokens: Annotated[
-        int | None, Opt("Longest answer. Default: 256, and 512 for verbalized.", least=1, identity="no")
+        int | None, Opt("Longest answer, in tokens. Default: 256, and 512 for verbalized.", least=1, identity="no")
     ] = None
     temperature: Annotated[
-        float, Opt("Of answers that are written; 0 takes the likeliest token.", least=0, most=100, identity="no")
+        float, Opt("Temperature of written answers; 0 takes the likeliest token.", least=0, most=100, identity="no")
     ] = 0.0
 
 
@@ -127,17 +127,17 @@ class TrustOptions(WorldOptions):
     max_steps: Annotated[int, Opt("Longest episode.", least=1, most=9999, identity="no")] = 20
     own_grounding: Annotated[
         bool,
-        Opt("What the model itself says about the place (without the instruction) is kept too.", identity="no"),
+        Opt("Also keep what the model itself says about the place, asked without the instruction.", identity="no"),
     ] = False
     carry: Annotated[
         bool,
         Opt(
-            "An episode begins with what was known at the end of the one before; all of them then count as one.",
+            "Start each episode with what was known at the end of the one before; all then count as one episode.",
             identity="no",
         ),
     ] = False
     summarise: Annotated[
-        bool, Opt("Let the model word what an episode met with; otherwise plain facts.", identity="no")
+        bool, Opt("Let the model describe what happened in an episode; otherwise plain facts.", identity="no")
     ] = False
     act: Annotated[
         str,
@@ -164,7 +164,7 @@ class TrustOptions(WorldOptions):
     vocab_size: Annotated[
         int | None,
         Opt(
-            "Tokens in the model's vocabulary; entropies from log-probabilities, and T, get closer bounds by it.",
+            "Tokens in the model's vocabulary; gives entropies from log-probabilities, and T, closer bounds.",
             check=_too_small,
             identity="no",
         ),
@@ -248,9 +248,9 @@ class TrustStudy(WorldStudy[TrustOptions]):
     At every step the model is asked three times at once: with nothing (X), with
     what is known about the place (X|S), and with the instruction as well (X|L,S),
     whose action is taken. T = (H(X) − H(X|S)) / (H(X) − H(X|L,S)), entropies in
-    bits: the part of what was gained that grounding gives alone. It is shown for
-    5 independent episodes or more, where something was gained. Each action is set
-    against the shortest path. Logs that exist already: `howsure trust analyse`;
+    bits: the share of the gain that grounding gives alone. It takes at least 5
+    independent episodes and a gain. Each action is compared with the shortest
+    path. Existing logs: `howsure trust analyse`;
     one joint distribution: `howsure trust coherent`; the maps that come with
     howsure: `howsure trust maps`.
 
