@@ -1,7 +1,8 @@
 """What the fault suite shares: commands that can be disturbed, and what must be true of a run after that.
 
-Two sizes. `make test` runs the short one. `make test-faults` sets HOWSURE_FAULTS=long; HOWSURE_FAULT_SEED chooses the
-moments of a repetition, so that ten of them try ten times as many.
+Two sizes (`sizes`): `make test` disturbs two studies, which share the loop with all others, at a few moments;
+`make test-faults` disturbs every study, and at more of them. HOWSURE_FAULT_SEED chooses the moments of a repetition, so
+that ten of them try ten times as many.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LONG = os.environ.get("HOWSURE_FAULTS", "short") == "long"
 SEED = int(os.environ.get("HOWSURE_FAULT_SEED", "0"))
 TESTS = Path(__file__).parent.parent
 PATIENCE_SECONDS = 120
@@ -33,10 +33,6 @@ SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PAR
 def chance(*what: object) -> random.Random:
     """The draws of one test, which differ from repetition to repetition."""
     return random.Random("/".join(map(str, (SEED, *what))))
-
-
-def several(short: int, long: int) -> int:
-    return long if LONG else short
 
 
 # -- commands -----------------------------------------------------------------------------------------------------

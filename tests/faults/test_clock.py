@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from faults.cases import Workshop
-from faults.harness import Commands, assert_same_run, assert_whole, chance, manifest, several
+from faults.harness import Commands, assert_same_run, assert_whole, chance, manifest
 from howsure.runs import Identity, Run, RunWriter, writer
+from sizes import several
 
 FAR_AHEAD_S = 4e9
 """Seconds since 1970 that lie in the year 2096."""

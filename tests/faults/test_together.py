@@ -11,8 +11,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from faults.cases import Workshop
-from faults.harness import Commands, assert_same_run, manifest, read, several
+from faults.harness import Commands, assert_same_run, manifest, read
 from howsure.runs import Run
+from sizes import several
 
 AT_ONCE = 3
 
