@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from commands import Commands
 from faults.cases import Workshop
-from faults.harness import Commands, assert_same_run, assert_whole, chance, manifest
+from faults.harness import assert_same_run, assert_whole, chance, manifest
 from howsure.runs import Identity, Run, RunWriter, writer
 from sizes import several
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from commands import Commands, Ended
 from faults.cases import Case, Workshop
-from faults.harness import Commands, Ended, assert_same_run, chance, files_of, kinds_of, moments_of, read
+from faults.harness import assert_same_run, chance, files_of, kinds_of, moments_of, read
 from sizes import in_long, several
 
 FULL = "the disk is full: free some space and run the same command again"

@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
+from commands import Commands, Ended
 from faults.cases import Case, Workshop
 from faults.harness import (
-    Commands,
-    Ended,
     assert_same_pair,
     assert_same_run,
     chance,

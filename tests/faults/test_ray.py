@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from commands import Commands, Ended, Started
 from faults.cases import Case, Workshop
-from faults.harness import Commands, Ended, Started, assert_same_run, chance, lines_on_disk, read
+from faults.harness import assert_same_run, chance, lines_on_disk, read
 from sizes import only_long
 
 pytest.importorskip("ray", reason="the extra `ray` is not installed")

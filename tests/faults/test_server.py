@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from commands import Commands, Ended
 from faults.cases import Workshop
-from faults.harness import SEED, Commands, Ended, assert_same_run, assert_whole, samples
+from faults.harness import SEED, assert_same_run, assert_whole, samples
 from models.misbehaving_server import NO_NUMBERS, WAYS_THAT_PASS, WAYS_THAT_STAY, Unreliable, chat
 from sizes import LONG, only_long
 
