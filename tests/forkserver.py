@@ -89,6 +89,8 @@ def attend(connection: socket.socket) -> NoReturn:
 def carry_out(asked: dict[str, Any]) -> NoReturn:
     """The command itself, in this process, with nothing left of the one that it was forked from."""
     os.setsid()
+    # A shell's background jobs ignore Ctrl-C, and so would whatever a suite that is one of them starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(os.open(os.devnull, os.O_RDONLY) if asked["stdin"] is None else filled_pipe(asked["stdin"]), 0)
     for number, name in ((1, asked["stdout"]), (2, asked["stderr"])):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), number)
