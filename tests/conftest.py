@@ -19,8 +19,11 @@ FEW_EXAMPLES, MORE_EXAMPLES = 25, 5
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long ones first, so that one process does not work on alone at the end."""
+    """Long ones first, so that one process does not work on alone at the end; and of each as much as is asked for."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    for item in items:
+        if item.get_closest_marker("only_long") and not LONG:
+            item.add_marker(pytest.mark.skip(reason="for make test-all"))
     functions = {function for item in items if hypothesis.is_hypothesis_test(function := getattr(item, "obj", None))}
     for function in functions:
         own = function._hypothesis_internal_use_settings

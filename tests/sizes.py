@@ -1,6 +1,6 @@
 """Two sizes of the suite: `make test` runs the short one, `make test-all` sets HOWSURE_TESTS=long and runs everything.
 
-What only the long one runs repeats, for another study, file or draw, what the short one shows for some.
+What is marked `only_long` repeats, for another study, file or draw, what the short one shows for some.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 LONG = os.environ.get("HOWSURE_TESTS", "short") == "long"
-only_long = pytest.mark.skipif(not LONG, reason="for make test-all")
 
 
 def in_long(*values: object) -> list[Any]:
     """Parameters that a test has in the long suite beside those of the short one."""
-    return [pytest.param(value, marks=only_long) for value in values]
+    return [pytest.param(value, marks=pytest.mark.only_long) for value in values]
 
 
 def several(short: int, long: int) -> int:
