@@ -19,7 +19,6 @@ import pytest
 
 from commands import assert_one_sentence as assert_fails
 from commands import commands, howsure
-from sizes import only_long
 from tiny import build_ngram, build_tiny
 
 pytestmark = pytest.mark.long
@@ -344,7 +343,7 @@ def test_the_demo_prints_one_table_and_where_it_lies(tmp_path: Path) -> None:
     summary_of_the_demo(tmp_path / "demo", "--model", f"ngram:{build_ngram(tmp_path)}")
 
 
-@only_long
+@pytest.mark.only_long
 @pytest.mark.real_model
 def test_the_demo_knows_better_than_chance(tmp_path: Path) -> None:
     summary = summary_of_the_demo(tmp_path / "demo")

@@ -29,7 +29,7 @@ from faults.harness import (
     read,
 )
 from howsure.runs.files import remove_scraps
-from sizes import LONG, in_long, only_long, several
+from sizes import LONG, in_long, several
 
 pytestmark = pytest.mark.long
 OTHERS = ("mcq_pair", "mcq_hf", "perplexity", "perplexity_hf", "trajectories", "distances", "grounding")
@@ -137,7 +137,7 @@ def test_training_that_is_killed_leaves_the_old_model_or_the_new(
     assert [path.name for path in torn.iterdir()] == [target.name], "and no scrap is left"
 
 
-@only_long
+@pytest.mark.only_long
 def test_the_command_itself_from_the_first_instant_on(workshop: Workshop, tmp_path: Path) -> None:
     """A process that begins with the interpreter, not as a fork; killed while it starts, works and ends."""
     case = workshop.mcq()

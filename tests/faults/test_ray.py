@@ -16,10 +16,9 @@ import pytest
 from commands import Commands, Ended, Started
 from faults.cases import Case, Workshop
 from faults.harness import assert_same_run, chance, lines_on_disk, read
-from sizes import only_long
 
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
-pytestmark = [only_long, pytest.mark.long, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.only_long, pytest.mark.long, pytest.mark.timeout(280)]
 PATIENCE_SECONDS = 120
 STORE_BYTES = 80 * 2**20
 STUDIES = ("mcq", "trajectories")

@@ -14,7 +14,7 @@ from commands import Commands, Ended
 from faults.cases import Workshop
 from faults.harness import SEED, assert_same_run, assert_whole, samples
 from models.misbehaving_server import NO_NUMBERS, WAYS_THAT_PASS, WAYS_THAT_STAY, Unreliable, chat
-from sizes import LONG, only_long
+from sizes import LONG
 
 SHARE = 0.3
 HASTY = {"timeout_s": 0.4, "backoff_s": 0.01, "max_retries": 1}
@@ -105,7 +105,7 @@ EVERY_WAY = WAYS_THAT_PASS | WAYS_THAT_STAY
     ("study", "server"),
     [
         pytest.param("mcq", (scored, EVERY_WAY | NO_NUMBERS), id="mcq"),
-        pytest.param("grounding", (clicked, EVERY_WAY), id="grounding", marks=only_long),
+        pytest.param("grounding", (clicked, EVERY_WAY), id="grounding", marks=pytest.mark.only_long),
     ],
     indirect=["server"],
 )
