@@ -4,17 +4,27 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 DEPS   := pyproject.toml constraints.txt
+# Two files at a time with one thread each. Some hundred processes are started, which need not compile all anew.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-faults fuzz lint bench coverage clean
+.PHONY: demo test test-all test-faults fuzz lint bench coverage clean
 
 demo: $(VENV)/.local  ## run every study on real weights and print one table
 	$(BIN)/howsure demo
 
-test: lint $(VENV)/.browser  ## lint, then the whole suite, two files at a time with one thread each
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+test:  ## lint, then the suite; five minutes on two cores
+test-all:  ## lint, then everything: every study, every fault, many examples of each property
+test test-all: $(VENV)/.dev $(VENV)/.browser
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@# mypy works beside the tests, and is heard at their end.
+	@$(BIN)/mypy >$(VENV)/mypy.log 2>&1 & mypy=$$!; \
+	$(PYTEST); tests=$$?; wait $$mypy; types=$$?; cat $(VENV)/mypy.log; exit $$((tests | types))
 
 test-faults: $(VENV)/.dev  ## the long fault suite: kills, full disks, bad servers, dead workers and machines
-	HOWSURE_FAULTS=long OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/faults
+	$(PYTEST) tests/faults
+
+test-all test-faults: export HOWSURE_TESTS = long
 
 fuzz: $(VENV)/.dev  ## every reader against broken input, a minute each; see docs/security.md
 	$(BIN)/python -m fuzz

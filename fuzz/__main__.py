@@ -1,4 +1,4 @@
-"""`python -m fuzz [--seconds N] [--short] [--json] [TARGET …]`: hunt for inputs that a reader does not survive.
+"""`python -m fuzz [--seconds N] [--short [--times N]] [--json] [TARGET …]`: hunt for what a reader does not survive.
 
 With atheris, each target is hunted for N seconds in a process of its own; what it learns is kept in fuzz/corpus/ and is
 where the next hunt begins. An input that is found lies in fuzz/found/TARGET/: put it into tests/fuzz/regressions/ as
@@ -38,8 +38,9 @@ def main() -> int:
     options = _options()
     targets = chosen(options.targets)
     short = options.short or find_spec("atheris") is None
+    times = options.times or (1 if options.short else LONG_ROUND)
     if short and not options.short:
-        print(f"atheris is not installed here, so hypothesis alone feeds {LONG_ROUND} times its usual round")
+        print(f"atheris is not installed here, so hypothesis alone feeds {times} times its usual round")
     if short:
         import_everything()
     outcomes = []
@@ -47,7 +48,7 @@ def main() -> int:
         if not target.is_here:
             _say(options.json, f"{target.name:18} left out: {target.needs} is not installed")
             continue
-        outcome = _short(target, options.short) if short else _hunted(target, options.seconds)
+        outcome = run_apart(target, times * target.examples) if short else _hunted(target, options.seconds)
         outcomes.append(outcome)
         _say(options.json, _line(outcome))
     if options.json:
@@ -60,12 +61,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("targets", nargs="*", help="which targets; all of them where none is named")
     parser.add_argument("--seconds", type=int, default=60, help="how long each target is hunted (default: 60)")
     parser.add_argument("--short", action="store_true", help="the fixed round of make test")
+    parser.add_argument(
+        "--times", type=int, help=f"so many times its inputs (default: 1; without atheris {LONG_ROUND})"
+    )
     parser.add_argument("--json", action="store_true", help="print what came of it as JSON")
     return parser.parse_args()
-
-
-def _short(target: Target, as_in_tests: bool) -> Outcome:
-    return run_apart(target, target.examples * (1 if as_in_tests else LONG_ROUND))
 
 
 def _hunted(target: Target, seconds: int) -> Outcome:

@@ -6,6 +6,7 @@ memory, or that C code chews on for ever, is then a finding and not the end of t
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import signal
@@ -34,8 +35,12 @@ IMPORTED_FIRST = (
     "howsure.studies.trajectories",
     "howsure.studies.trust.logs",
     "howsure.studies.trust.world.worlds",
+    "inspect_ai.log",
+    "peft",
     "pyarrow.parquet",
     "sklearn.metrics",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
 )
 
 
@@ -59,11 +64,14 @@ class Outcome(msgspec.Struct):
 
 
 def import_everything() -> None:
+    """Once, for all processes that are forked from this one; what hypothesis does at its first test too."""
     for module in IMPORTED_FIRST:
         try:
             import_module(module)
         except ImportError:
             continue  # an extra that is not installed; the targets that need it are left out
+    fixed_round(TARGETS["recorded-evidence"], 10)
+    gc.freeze()  # a collection in a fork need not look through all of it
 
 
 def run_apart(target: Target, examples: int) -> Outcome:

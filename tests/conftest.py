@@ -7,16 +7,28 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from sizes import LONG
 from tiny import build_tiny
 
-# A loaded machine is slow without being wrong, so no example has a deadline.
-hypothesis.settings.register_profile("howsure", deadline=None)
+# A loaded machine is slow without being wrong, so no example has a deadline. The few examples of the short suite are
+# the same each time; the long one looks for others.
+hypothesis.settings.register_profile("howsure", deadline=None, derandomize=not LONG)
 hypothesis.settings.load_profile("howsure")
+FEW_EXAMPLES, MORE_EXAMPLES = 25, 5
+"""At most so many examples in the short suite, and so many times those that a test names in the long one."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long ones first, so that one process does not work on alone at the end."""
+    """Long ones first, so that one process does not work on alone at the end; and of each as much as is asked for."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    for item in items:
+        if item.get_closest_marker("only_long") and not LONG:
+            item.add_marker(pytest.mark.skip(reason="for make test-all"))
+    functions = {function for item in items if hypothesis.is_hypothesis_test(function := getattr(item, "obj", None))}
+    for function in functions:
+        own = function._hypothesis_internal_use_settings
+        examples = own.max_examples * MORE_EXAMPLES if LONG else min(own.max_examples, FEW_EXAMPLES)
+        function._hypothesis_internal_use_settings = hypothesis.settings(own, max_examples=examples)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from faults.harness import Commands
+from commands import Commands
 from tiny import build_ngram, build_tiny
 from tiny_vision import build_vision, picture
 from trajectory_logs import message, results, simulation

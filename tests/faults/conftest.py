@@ -1,20 +1,17 @@
-"""One server of commands and one workshop of small models for each process that runs tests."""
+"""The server of commands and one workshop of small models for each process that runs tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
+from commands import Commands
+from commands import commands as server
 from faults.cases import Workshop
-from faults.harness import Commands
 
 
 @pytest.fixture(scope="session")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    found = Commands(tmp_path_factory.mktemp("commands"))
-    yield found
-    found.close()
+def commands() -> Commands:
+    return server()
 
 
 @pytest.fixture(scope="session")

@@ -1,144 +1,29 @@
 """What the fault suite shares: commands that can be disturbed, and what must be true of a run after that.
 
-Two sizes. `make test` runs the short one. `make test-faults` sets HOWSURE_FAULTS=long; HOWSURE_FAULT_SEED chooses the
-moments of a repetition, so that ten of them try ten times as many.
+Two sizes (`sizes`): `make test` disturbs two studies, which share the loop with all others, at a few moments;
+`make test-faults` disturbs every study, and at more of them. HOWSURE_FAULT_SEED chooses the moments of a repetition, so
+that ten of them try ten times as many.
 """
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
 import os
 import random
 import re
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-LONG = os.environ.get("HOWSURE_FAULTS", "short") == "long"
+from commands import Commands
+
 SEED = int(os.environ.get("HOWSURE_FAULT_SEED", "0"))
-TESTS = Path(__file__).parent.parent
-PATIENCE_SECONDS = 120
-SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "NO_COLOR": "1"}
 
 
 def chance(*what: object) -> random.Random:
     """The draws of one test, which differ from repetition to repetition."""
     return random.Random("/".join(map(str, (SEED, *what))))
-
-
-def several(short: int, long: int) -> int:
-    return long if LONG else short
-
-
-# -- commands -----------------------------------------------------------------------------------------------------
-
-
-class Ended(NamedTuple):
-    """How a command ended: its exit code, or minus the signal; and what it said."""
-
-    code: int
-    out: str
-    said: str
-    seconds: float
-
-    @property
-    def killed(self) -> bool:
-        return self.code == -signal.SIGKILL
-
-
-class Started:
-    """A command that is under way."""
-
-    def __init__(self, connection: socket.socket, asked: dict[str, Any]) -> None:
-        self._connection, self._asked = connection, asked
-        self._began = time.monotonic()
-        connection.sendall(json.dumps(asked).encode() + b"\n")
-        self._told = connection.makefile("r")
-        self.pid = int(self._told.readline())
-
-    def kill(self) -> Ended:
-        """kill -9, now, if it has not ended by itself."""
-        with contextlib.suppress(OSError):
-            self._connection.sendall(b"kill\n")
-        return self.wait()
-
-    def wait(self) -> Ended:
-        with self._connection, self._told:
-            code = int(self._told.readline())
-        seconds = time.monotonic() - self._began
-        out, said = (Path(self._asked[name]).read_text(errors="replace") for name in ("stdout", "stderr"))
-        return Ended(code, out, said, seconds)
-
-
-class Commands:
-    """Starts commands of howsure, each a process of its own, by way of `forkserver`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._numbers = itertools.count()
-        self._socket = str(Path(tempfile.mkdtemp(prefix="faults-")) / "s")  # such a name must be short
-        command = [sys.executable, "-m", "faults.forkserver", self._socket]
-        places = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-        settings = {**os.environ, **SETTINGS, "PYTHONPATH": places}
-        self._server = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=settings
-        )
-        assert self._server.stdout is not None
-        assert self._server.stdout.readline() == "ready\n"
-
-    def start(
-        self, *arguments: object, does: str = "howsure.cli.app:main", folder: Path | None = None, **fault: Any
-    ) -> Started:
-        """Without `does` the command of howsure with these arguments, which it finds where commands find theirs."""
-        name = self._folder / f"command-{next(self._numbers)}"
-        asked = {
-            "does": does,
-            "arguments": [str(one) for one in arguments],
-            "folder": str(folder or self._folder),
-            "environment": SETTINGS,
-            "stdout": f"{name}.out",
-            "stderr": f"{name}.err",
-            "fault": fault,
-        }
-        for stream in ("stdout", "stderr"):
-            Path(str(asked[stream])).touch()  # one that is killed at once never opens them
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(PATIENCE_SECONDS)
-        connection.connect(self._socket)
-        return Started(connection, asked)
-
-    def run(self, *arguments: object, **fault: Any) -> Ended:
-        return self.start(*arguments, **fault).wait()
-
-    def finish(self, *arguments: object, failures: bool = False, **fault: Any) -> Ended:
-        """Run to the end, which must be a good one; `failures` where samples may have failed."""
-        ended = self.run(*arguments, **fault)
-        assert ended.code in ((0, 1) if failures else (0,)), f"{arguments} ended with {ended.code}:\n{ended.said}"
-        assert "Traceback" not in ended.said, ended.said
-        return ended
-
-    def refused(self, *arguments: object, **fault: Any) -> str:
-        """Run to its end in one sentence, and give that."""
-        ended = self.run(*arguments, **fault)
-        assert "Traceback" not in ended.said, ended.said
-        assert ended.code == 2, f"{arguments} ended with {ended.code}:\n{ended.said}"
-        return ended.said
-
-    def close(self) -> None:
-        assert self._server.stdin is not None
-        self._server.stdin.close()
-        self._server.wait(timeout=PATIENCE_SECONDS)
-        Path(self._socket).unlink(missing_ok=True)
-        Path(self._socket).parent.rmdir()
 
 
 # -- what must be true afterwards ---------------------------------------------------------------------------------

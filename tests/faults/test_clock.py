@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from commands import Commands
 from faults.cases import Workshop
-from faults.harness import Commands, assert_same_run, assert_whole, chance, manifest, several
+from faults.harness import assert_same_run, assert_whole, chance, manifest
 from howsure.runs import Identity, Run, RunWriter, folder
+from sizes import several
 
 FAR_AHEAD_S = 4e9
 """Seconds since 1970 that lie in the year 2096."""

@@ -11,21 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from commands import Commands, Ended
 from faults.cases import Case, Workshop
-from faults.harness import (
-    LONG,
-    Commands,
-    Ended,
-    assert_same_run,
-    chance,
-    files_of,
-    kinds_of,
-    moments_of,
-    read,
-    several,
-)
+from faults.harness import assert_same_run, chance, files_of, kinds_of, moments_of, read
+from sizes import in_long, several
 
-STUDIES = ("mcq", "grounding", "trust", "perplexity", "trajectories") if LONG else ("mcq", "grounding")
 FULL = "the disk is full: free some space and run the same command again"
 DISK_KB = 8192
 
@@ -74,7 +64,7 @@ def leave_kb(disk: Path, room_kb: int) -> Path:
     return ballast
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", ["mcq", *in_long("grounding", "trust", "perplexity", "trajectories")])
 def test_a_disk_that_fills_up_stops_the_run_and_costs_it_nothing(
     name: str, commands: Commands, workshop: Workshop, tmp_path: Path, disk: Path
 ) -> None:
@@ -94,7 +84,7 @@ def test_a_disk_that_fills_up_stops_the_run_and_costs_it_nothing(
         subprocess.run(["rm", "-r", str(out.parent)], check=True)
 
 
-@pytest.mark.parametrize("name", STUDIES if LONG else ("trust",))
+@pytest.mark.parametrize("name", ["trust", *in_long("mcq", "grounding", "perplexity", "trajectories")])
 def test_a_disk_that_is_full_from_one_moment_on(
     name: str, commands: Commands, workshop: Workshop, tmp_path: Path
 ) -> None:
@@ -111,7 +101,7 @@ def test_a_disk_that_is_full_from_one_moment_on(
         assert_same_run(whole, out)
 
 
-@pytest.mark.parametrize("name", STUDIES[: several(1, 2)])
+@pytest.mark.parametrize("name", ["mcq", *in_long("grounding")])
 def test_files_that_may_not_grow_beyond_a_limit(
     name: str, commands: Commands, workshop: Workshop, tmp_path: Path
 ) -> None:

@@ -16,11 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
+from commands import Commands, Ended
 from faults.cases import Case, Workshop
 from faults.harness import (
-    LONG,
-    Commands,
-    Ended,
     assert_same_pair,
     assert_same_run,
     chance,
@@ -29,13 +27,12 @@ from faults.harness import (
     manifest,
     moments_of,
     read,
-    several,
 )
 from howsure.runs.files import remove_scraps
+from sizes import LONG, in_long, several
 
 pytestmark = pytest.mark.long
-STUDIES = ("mcq", "mcq_pair", "perplexity", "perplexity_hf", "trajectories", "trust", "grounding")
-MORE = ("mcq_hf", "distances") if LONG else ()
+OTHERS = ("mcq_pair", "mcq_hf", "perplexity", "perplexity_hf", "trajectories", "distances", "grounding")
 CHAINS, KILLS = several(1, 5), several(1, 3)
 
 
@@ -48,7 +45,7 @@ class Undisturbed(NamedTuple):
     moments: list[str]
 
 
-@pytest.fixture(params=[*STUDIES, *MORE])
+@pytest.fixture(params=["mcq", "trust", *in_long(*OTHERS)])
 def undisturbed(request: pytest.FixtureRequest, commands: Commands, workshop: Workshop, tmp_path: Path) -> Undisturbed:
     case, run = getattr(workshop, request.param)(), tmp_path / "whole" / "run"
     began = time.monotonic()
@@ -140,7 +137,7 @@ def test_training_that_is_killed_leaves_the_old_model_or_the_new(
     assert [path.name for path in torn.iterdir()] == [target.name], "and no scrap is left"
 
 
-@pytest.mark.skipif(not LONG, reason="starting from nothing takes long: make test-faults")
+@pytest.mark.only_long
 def test_the_command_itself_from_the_first_instant_on(workshop: Workshop, tmp_path: Path) -> None:
     """A process that begins with the interpreter, not as a fork; killed while it starts, works and ends."""
     case = workshop.mcq()

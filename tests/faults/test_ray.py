@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
+from commands import Commands, Ended, Started
 from faults.cases import Case, Workshop
-from faults.harness import LONG, Commands, Ended, Started, assert_same_run, chance, lines_on_disk, read
+from faults.harness import assert_same_run, chance, lines_on_disk, read
 
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
-pytestmark = [pytest.mark.long, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.only_long, pytest.mark.long, pytest.mark.timeout(280)]
 PATIENCE_SECONDS = 120
 STORE_BYTES = 80 * 2**20
-STUDIES = ("mcq", "trajectories") if LONG else ("mcq",)
+STUDIES = ("mcq", "trajectories")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def killed_on_the_way(
 
 
 SAMPLES = 200
-WAYS: dict[str, Callable[[list[Any]], None]] = {"node": kill_a_node} | ({"worker": kill_a_worker} if LONG else {})
+WAYS: dict[str, Callable[[list[Any]], None]] = {"node": kill_a_node, "worker": kill_a_worker}
 
 
 def case_of(workshop: Workshop, name: str) -> Case:

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from commands import Commands, Ended
 from faults.cases import Workshop
-from faults.harness import LONG, SEED, Commands, Ended, assert_same_run, assert_whole, samples
+from faults.harness import SEED, assert_same_run, assert_whole, samples
 from models.misbehaving_server import NO_NUMBERS, WAYS_THAT_PASS, WAYS_THAT_STAY, Unreliable, chat
+from sizes import LONG
 
 SHARE = 0.3
 HASTY = {"timeout_s": 0.4, "backoff_s": 0.01, "max_retries": 1}
@@ -101,9 +103,11 @@ EVERY_WAY = WAYS_THAT_PASS | WAYS_THAT_STAY
 
 @pytest.mark.parametrize(
     ("study", "server"),
-    [("mcq", (scored, EVERY_WAY | NO_NUMBERS)), ("grounding", (clicked, EVERY_WAY))],
+    [
+        pytest.param("mcq", (scored, EVERY_WAY | NO_NUMBERS), id="mcq"),
+        pytest.param("grounding", (clicked, EVERY_WAY), id="grounding", marks=pytest.mark.only_long),
+    ],
     indirect=["server"],
-    ids=["mcq", "grounding"],
 )
 def test_what_failed_is_named_and_asked_again(
     study: str, server: Unreliable, commands: Commands, workshop: Workshop, tmp_path: Path

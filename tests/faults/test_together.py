@@ -10,9 +10,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from commands import Commands
 from faults.cases import Workshop
-from faults.harness import Commands, assert_same_run, manifest, read, several
+from faults.harness import assert_same_run, manifest, read
 from howsure.runs import Run
+from sizes import several
 
 AT_ONCE = 3
 

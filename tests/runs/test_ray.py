@@ -252,6 +252,7 @@ class StopsAfter:
     def stop(self) -> None: ...
 
 
+@pytest.mark.only_long
 def test_perplexity_is_the_same_to_the_byte(
     engine: RayEngine, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,6 +269,7 @@ def test_perplexity_is_the_same_to_the_byte(
     same_files(tmp_path / "here", tmp_path / "there")
 
 
+@pytest.mark.only_long
 def test_grounding_is_the_same_to_the_byte_and_workers_need_not_see_the_files(
     engine: RayEngine, tmp_path: Path
 ) -> None:
@@ -287,6 +289,7 @@ def test_grounding_is_the_same_to_the_byte_and_workers_need_not_see_the_files(
     same_files(tmp_path / "here", tmp_path / "there")
 
 
+@pytest.mark.only_long
 def test_trust_is_the_same_to_the_byte(engine: RayEngine, model: str, tmp_path: Path) -> None:
     for name, used in (("here", None), ("there", engine)):
         howsure.trust("home", model, out=tmp_path / name, episodes=4, max_steps=4, act="best", engine=used)
@@ -307,6 +310,7 @@ def test_trust_taken_up_on_ray_replays_what_was_played(engine: RayEngine, model:
     same_files(tmp_path / "whole", tmp_path / "torn")
 
 
+@pytest.mark.only_long
 def test_coherent_trust_is_the_same_to_the_byte(engine: RayEngine, model: str, tmp_path: Path) -> None:
     engine.workers = 1
     from howsure.studies.trust.coherent import coherent

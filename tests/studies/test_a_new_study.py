@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -23,8 +24,8 @@ from howsure.evidence import Outcome
 from howsure.measures import mean_interval
 from howsure.models.contract import Capability, Failure, Model, ModelOptions, ScoreItem
 from howsure.options import Opt
-from howsure.runs import Engine, Sample
-from howsure.runs.run import Batch, Items, Plan, RetryOptions
+from howsure.runs import Engine, LocalEngine, Sample
+from howsure.runs.run import Batch, Items, Plan, RetryOptions, study_job
 from howsure.studies import registry
 from howsure.studies.study import Study, in_batches, python_function
 from howsure.studies.summary import Coverage, Figure, Summary
@@ -189,6 +190,26 @@ def test_a_run_that_is_killed_is_resumed_to_the_same_bytes(model: str, tmp_path:
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+def test_it_travels_to_a_process_that_has_howsure_alone(words: Path, model: str) -> None:
+    """As to a worker of Ray, with its source."""
+    import howsure
+
+    options = MirrorOptions(str(words), model)
+    opened = howsure.load(model)
+    plan = MIRROR.plan(MIRROR.read(options, LocalEngine()), opened, options)
+    job, (first, *_) = study_job(MIRROR, opened, plan), plan.batches
+    program = (
+        "import pickle, sys; job, batch = pickle.load(sys.stdin.buffer); "
+        "print(*(repr(sample.result.lead_nats) for sample in job(batch)))"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(howsure.__file__).parents[1])}
+    command, sent = [sys.executable, "-P", "-c", program], pickle.dumps((job, first))
+    there = subprocess.run(command, input=sent, capture_output=True, env=env, check=False)
+    assert there.returncode == 0, there.stderr.decode()
+    assert [float(one) for one in there.stdout.split()] == [sample.result.lead_nats for sample in job(first)]
+
+
+@pytest.mark.only_long
 def test_ray_writes_the_same_bytes(words: Path, model: str, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     for engine, more in (("local", ()), ("ray", ("--workers", "2", "--cpus-per-worker", "1"))):

@@ -426,6 +426,9 @@ def imported(name: str, source: str) -> Source:
     try:
         importlib.import_module(name)
     except ImportError:
+        for end, letter in enumerate(name):
+            if letter == ".":  # without its packages nothing in it can be named
+                sys.modules.setdefault(name[:end], ModuleType(name[:end]))
         module = ModuleType(name)
         sys.modules[name] = module
         exec(compile(source, f"<{name}>", "exec"), vars(module))

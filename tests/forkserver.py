@@ -1,7 +1,7 @@
 """Commands of howsure as processes of their own that start in no time, so that many can be killed.
 
 Importing torch and transformers takes seconds. This server does it once; every command is a fork of it, with its own
-arguments, its own output and its own fault (`injection`). Run as `python -m faults.forkserver SOCKET`, it ends when its
+arguments, streams and fault (`faults.injection`). Run as `python -m forkserver SOCKET`, it ends when its
 standard input does. A client sends one line of JSON and gets back two numbers: the process, and how it
 ended; another line, or none at all from a client that has gone, kills it.
 """
@@ -21,12 +21,15 @@ import sys
 from typing import Any, NoReturn
 
 SLOW = (
-    "torch", "transformers", "accelerate", "safetensors.torch", "minigrid", "openai", "relplot", "sklearn.metrics",
-    "scipy.stats", "PIL.Image", "filelock", "rich.table", "transformers.generation.utils",
+    "torch", "transformers", "accelerate", "safetensors.torch", "minigrid", "networkx", "openai", "relplot",
+    "sklearn.metrics", "scipy.stats", "PIL.Image", "filelock", "rich.progress", "rich.table",
+    "transformers.generation.utils",
     "transformers.models.auto.modeling_auto", "transformers.models.auto.tokenization_auto",
     "transformers.models.llama.modeling_llama", "transformers.models.qwen3_vl.modeling_qwen3_vl",
 )  # fmt: skip
 """What commands import on their way, beside howsure itself."""
+PIPE_BYTES = 65_536
+"""What a pipe takes without a reader."""
 
 
 def import_all() -> None:
@@ -86,9 +89,12 @@ def attend(connection: socket.socket) -> NoReturn:
 def carry_out(asked: dict[str, Any]) -> NoReturn:
     """The command itself, in this process, with nothing left of the one that it was forked from."""
     os.setsid()
-    for number, name in ((0, os.devnull), (1, asked["stdout"]), (2, asked["stderr"])):
-        flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        os.dup2(os.open(name, flags, 0o666), number)
+    # A shell's background jobs ignore Ctrl-C, and so would whatever a suite that is one of them starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.dup2(os.open(os.devnull, os.O_RDONLY) if asked["stdin"] is None else filled_pipe(asked["stdin"]), 0)
+    for number, name in ((1, asked["stdout"]), (2, asked["stderr"])):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), number)
+    os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv = ["howsure", *asked["arguments"]]
@@ -110,6 +116,14 @@ def carry_out(asked: dict[str, Any]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def filled_pipe(text: str) -> int:
+    """Something to read `text` from, as from a shell's pipe."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as pipe:
+        assert pipe.write(text.encode()) <= PIPE_BYTES
+    return reading
 
 
 if __name__ == "__main__":
