@@ -25,7 +25,7 @@ from howsure.measures import mean_interval
 from howsure.models.contract import Capability, Failure, Model, ModelOptions, ScoreItem
 from howsure.options import Opt
 from howsure.runs import Engine, LocalEngine, Sample
-from howsure.runs.run import Batch, Items, Plan, RetryOptions, study_job
+from howsure.runs.run import Batch, Items, Plan, RetryOptions, StudyJob
 from howsure.studies import registry
 from howsure.studies.study import Study, in_batches, python_function
 from howsure.studies.summary import Coverage, Figure, Summary
@@ -197,7 +197,7 @@ def test_it_travels_to_a_process_that_has_howsure_alone(words: Path, model: str)
     options = MirrorOptions(str(words), model)
     opened = howsure.load(model)
     plan = MIRROR.plan(MIRROR.read(options, LocalEngine()), opened, options)
-    job, (first, *_) = study_job(MIRROR, opened, plan), plan.batches
+    job, (first, *_) = StudyJob(MIRROR, opened, plan.options.for_workers()), plan.batches
     program = (
         "import pickle, sys; job, batch = pickle.load(sys.stdin.buffer); "
         "print(*(repr(sample.result.lead_nats) for sample in job(batch)))"
