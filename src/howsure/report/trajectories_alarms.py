@@ -45,7 +45,7 @@ def alarms(group: Group, breakdown: Breakdown, title: str) -> Section:
         return Section(title, [Prose("No alarm could be fitted to these runs."), *lines], lead)
     aim = breakdown.false_alarm_rate
     caught = dots(
-        "Failures in which an alarm rang",
+        "Failures in which an alarm fired",
         "Further right is better. The dot is the share; upright: the rate of false alarms, which alarms at random "
         "would reach too.",
         Axis("failed runs", 0, 1, percent=True),
@@ -54,7 +54,7 @@ def alarms(group: Group, breakdown: Breakdown, title: str) -> Section:
         over="tasks",
     )
     false = dots(
-        "False alarms: solved runs in which one rang",
+        "False alarms: solved runs in which one fired",
         "Further left is better. Thresholds aim at the upright line: they keep to it on average over draws of the runs "
         "that they were fitted on, which is no guarantee for these runs.",
         Axis("solved runs", 0, 1, percent=True),
@@ -78,7 +78,7 @@ def _how_early(group: Group) -> Plot | None:
     turns, solved = (group.run.table.numbers(name) for name in ("turns", "solved"))
     rows = [one.row for one in listed[detector]]
     return histogram_by_outcome(
-        "How early did it ring?",
+        "How early did it fire?",
         f"Turns still to come at the alarm ({_name(detector)}). At 0 the conversation was over, and the alarm of no "
         "use; alarms in solved runs were false.",
         "turns still to come",

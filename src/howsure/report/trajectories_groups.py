@@ -283,7 +283,7 @@ def _mark_alarms(chart: Chart, actor: str, group: Group, run: RunData) -> str:
     chart.points([turn for _, turn in drawn], marks, f"alarm ({name})", 3, tips=tips, links=links)
     cut = f" The first {MOST_MARKS} of {len(places):,} are drawn." if len(places) > MOST_MARKS else ""
     when = f" ({DETECTORS[detector].rings_when})" if detector in DETECTORS else ""
-    return f"Triangles: where the alarm of {name} rang in a run{when}.{cut}"
+    return f"Triangles: where the alarm of {name} fired in a run{when}.{cut}"
 
 
 # -- scores against failure -------------------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def _turns_plot(one: Trajectory, scene: Scene) -> Plot:
         chart.upright(turn, f"alarm: {words(', '.join(detectors), 40)}", row=place)
     said = ["A mark is a turn; the line is the root mean square of the speaker's turns so far."]
     if scene.alarms:
-        said.append("Upright: where an alarm rang.")
+        said.append("Upright: where an alarm fired.")
     if impossible := [turn.number for turn in one.turns if turn.uncertainty_nats == math.inf]:
         listed = ", ".join(map(str, impossible[:10])) + ("…" if len(impossible) > 10 else "")
         said.append(

@@ -144,7 +144,7 @@ class Trajectory(Fields, kw_only=True, dict=True):
     skipped: dict[str, int] = msgspec.field(default_factory=dict)
     """Messages that are no turns, by role."""
     opening: str | None = None
-    """What the conversation is about, in the words of whoever brought it."""
+    """What the conversation is about, in the words of its opening."""
     read_again: ReadAgain | None = None
     unsupported: str | None = None
     """Why there are no turns where there should be some."""
