@@ -10,11 +10,12 @@ import pytest
 from howsure.models.contract import Click, ClickRequest
 from howsure.models.images import inspect_picture
 from howsure.models.ocr import OcrModel
+from sizes import LONG, several
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "osworld_g"
-IMAGES = 3
+IMAGES = several(1, 3)
 FLOOR = 0.5
-"""Of the first three of the smaller images, in the order of their names; over all images it is higher."""
+"""Of the first of the smaller images, in the order of their names; over all images it is higher."""
 
 
 @pytest.mark.long
@@ -34,7 +35,8 @@ def test_half_of_the_targets_are_hit() -> None:
     assert sum(hits) >= FLOOR * len(boxed), f"{sum(hits)} of {len(boxed)}"
     sure = [click.confidence for click, hit in zip(found, hits, strict=True) if hit and isinstance(click, Click)]
     unsure = [click.confidence for click, hit in zip(found, hits, strict=True) if not hit and isinstance(click, Click)]
-    assert sum(sure) / len(sure) > 2 * sum(unsure) / len(unsure), "it is surer of its hits"
+    if LONG:  # all targets of the first image are hit
+        assert sum(sure) / len(sure) > 2 * sum(unsure) / len(unsure), "it is surer of its hits"
 
 
 def _hits(sample: dict[str, list[float]], click: object) -> bool:
