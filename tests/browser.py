@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sizes import LONG
+
 ARTEFACTS = Path(__file__).parents[1] / "artefacts" / "viewer"
 FLAGS = (
     "--no-sandbox",
@@ -46,12 +48,11 @@ class Watched:
         if message.type in ("error", "warning"):
             self.problems.append(f"{message.type}: {message.text}")
 
-    def keep(self, name: str, *, whole: bool = False) -> Path:
-        """A screenshot, kept for people to look at."""
-        ARTEFACTS.mkdir(parents=True, exist_ok=True)
-        path = ARTEFACTS / f"{name}.png"
-        self.page.screenshot(path=path, full_page=whole)
-        return path
+    def keep(self, name: str, *, whole: bool = False) -> None:
+        """A screenshot for people to look at, kept by the long suite."""
+        if LONG:
+            ARTEFACTS.mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=ARTEFACTS / f"{name}.png", full_page=whole)
 
     def is_too_wide(self) -> bool:
         """Whether the page as a whole must be scrolled sideways; before its style is loaded it may be."""

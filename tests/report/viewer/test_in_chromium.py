@@ -1,4 +1,4 @@
-"""The viewer and the report in a real Chromium, as a person uses them. Screenshots are kept in artefacts/viewer/."""
+"""The viewer and the report in a real Chromium, as a person uses them; screenshots lie in artefacts/viewer/."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from howsure.studies.mcq.judge import judge
 from howsure.studies.mcq.record import McqRecord
 from report.viewer.asking import write_run
 from runs_to_look_at import STUDIES, make_hostile, make_runs
+from sizes import LONG, in_long, several
 
 pytestmark = [
     pytest.mark.long,
@@ -255,7 +256,7 @@ def test_two_runs_compared(watched: chrome.Watched, address: str) -> None:
     watched.keep("compare", whole=True)
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", ["mcq", "grounding", *in_long("perplexity", "trajectories", "trust")])
 def test_every_study_has_its_pages(watched: chrome.Watched, address: str, study: str) -> None:
     page = watched.page
     page.goto(f"{address}/run?path={FOLDERS.get(study, study)}")
@@ -269,7 +270,7 @@ def test_every_study_has_its_pages(watched: chrome.Watched, address: str, study:
     assert page.locator(".notice:visible").all_inner_texts() == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", *in_long("dark")])
 @pytest.mark.parametrize("study", STUDIES)
 def test_reports_alone(opened: Any, runs: Path, study: str, scheme: str) -> None:
     with chrome.new_page(opened, color_scheme=scheme, offline=True) as watched:
@@ -366,7 +367,8 @@ CONTRASTS = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
-    "where", ["/", "/run?path=mcq/before", "/sample?path=trust&key=e0001-s0001", "/run?path=trajectories"]
+    "where",
+    ["/run?path=mcq/before", "/sample?path=trust&key=e0001-s0001", *in_long("/", "/run?path=trajectories")],
 )
 def test_words_stand_out_from_what_lies_behind(opened: Any, address: str, where: str, scheme: str) -> None:
     with chrome.new_page(opened, color_scheme=scheme) as watched:
@@ -384,7 +386,9 @@ def test_every_plot_has_its_table_and_every_picture_its_words(watched: chrome.Wa
         assert watched.page.locator("img:not([alt])").count() == 0
 
 
-SAMPLES_OF_EACH = 3
+HOSTILE = STUDIES if LONG else ("mcq", "trust")
+"""In a browser; `test_hostile` asks for the pages of all of them."""
+SAMPLES_OF_EACH = several(1, 3)
 
 
 # -- hostile runs -----------------------------------------------------------------------------------------------------
@@ -393,7 +397,7 @@ SAMPLES_OF_EACH = 3
 @pytest.fixture(scope="module")
 def hostile(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
-    for study in STUDIES:
+    for study in HOSTILE:
         for everything in (False, True):
             name = f"{study}-{'all' if everything else 'texts'}"
             make_hostile(runs / FOLDERS.get(study, study), folder / name, everything=everything)
@@ -404,7 +408,7 @@ def test_nothing_in_a_hostile_run_executes_and_its_pages_stay_usable(opened: Any
     with chrome.viewer(hostile) as address, chrome.new_page(opened) as watched:
         page = watched.page
         page.goto(address)
-        assert page.locator("table.grid tbody tr").count() == 10
+        assert page.locator("table.grid tbody tr").count() == 2 * len(HOSTILE)
         watched.keep("hostile-list")
         for name in sorted(path.name for path in hostile.iterdir()):
             page.goto(f"{address}/run?path={name}")
