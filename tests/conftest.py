@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -53,6 +54,15 @@ def smollm2():
     import howsure
 
     return howsure.load("smollm2")
+
+
+@pytest.fixture(scope="session")
+def llama_server() -> Iterator[str]:
+    """The base URL of a real llama.cpp server with SmolLM2."""
+    from models.llama_server import running_llama_server
+
+    with running_llama_server() as base_url:
+        yield base_url
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from .gemini_server import ACCOUNT_VARIABLES
-from .llama_server import running_llama_server
 from .misbehaving_server import MisbehavingServer
 from .prompt_logprobs_server import PromptServer, running
-
-
-@pytest.fixture(scope="session")
-def llama_server() -> Iterator[str]:
-    """The base URL of a real llama.cpp server with SmolLM2."""
-    with running_llama_server() as base_url:
-        yield base_url
 
 
 @pytest.fixture(scope="session")

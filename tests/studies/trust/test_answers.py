@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from howsure.evidence import TokenLogprobs, TopAlternatives
 from howsure.models.contract import Answer
 from howsure.studies.trust.answers import ActionReading, action_schema, could_become, read_action, usual_spellings
+from sizes import several
 
 FOUR = ("up", "down", "left", "right")
 EIGHT = (*FOUR, "pick up", "drop", "toggle", "done")
@@ -487,22 +488,20 @@ SCENES = (
 
 @pytest.mark.server
 @pytest.mark.real_model
-def test_a_real_server_writes_answers_whose_actions_are_found() -> None:
+def test_a_real_server_writes_answers_whose_actions_are_found(llama_server: str) -> None:
     from howsure.models.servers.openai import OpenAIServer
-    from models.llama_server import running_llama_server
 
     schema = action_schema(FOUR)
     reasoning = {"type": "string", "maxLength": 8}
     schema |= {"properties": {"action": schema["properties"]["action"], "reasoning": reasoning}}
     schema |= {"required": ["action", "reasoning"]}
     form = 'Up, down, left or right? Answer as JSON: {"action": ["up"], "reasoning": "brief"}'
-    prompts = [f"{scene}. {form}" for scene in SCENES]
-    with running_llama_server() as base_url:
-        model = OpenAIServer("smollm2", base_url=base_url, concurrency=4)
-        held = model.generate(prompts, max_tokens=24, temperature=1.0, top_logprobs=10, answer_schema=schema)
-        free = model.generate(prompts[:4], max_tokens=24, temperature=1.0, top_logprobs=10)
+    prompts = [f"{scene}. {form}" for scene in SCENES[: several(4, 12)]]
+    model = OpenAIServer("smollm2", base_url=llama_server, concurrency=4)
+    held = model.generate(prompts, max_tokens=24, temperature=1.0, top_logprobs=10, answer_schema=schema)
+    free = model.generate(prompts[: several(2, 4)], max_tokens=24, temperature=1.0, top_logprobs=10)
     found = [read(one) for one in held]
-    assert [one.action_missing for one in found].count(None) >= 11
+    assert [one.action_missing for one in found].count(None) >= len(prompts) - 1
     parsable = [one for one in (*found, *map(read, free)) if one.said is not None]
     located = [one for one in parsable if one.evidence_missing is None]
     assert len(located) >= 0.95 * len(parsable), [one.evidence_missing for one in parsable]

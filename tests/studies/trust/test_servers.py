@@ -15,7 +15,6 @@ import pytest
 from howsure.errors import MissingCapability
 from howsure.studies.trust import trust
 from models.gemini_server import GeminiServer, error, forget_accounts, logprobs_result, reply
-from models.llama_server import running_llama_server
 from models.misbehaving_server import Behaviour, Connection, MisbehavingServer, Request, answer, chat
 from models.misbehaving_server import error as openai_error
 
@@ -38,10 +37,9 @@ def no_inherited_account(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.server
 @pytest.mark.real_model
 @pytest.mark.long
-def test_a_real_llama_cpp_server(tmp_path: Path) -> None:
+def test_a_real_llama_cpp_server(llama_server: str, tmp_path: Path) -> None:
     """Every answer is held to the schema, and the action's tokens are found in it, though it is cut off behind them."""
-    with running_llama_server() as url:
-        found = trust("empty", "openai:smollm2", base_url=url, out=tmp_path / "run", max_steps=1, max_tokens=40)
+    found = trust("empty", "openai:smollm2", base_url=llama_server, out=tmp_path / "run", max_steps=1, max_tokens=40)
     answers = [one for sample in found.samples for one in sample.result.conditions.answers()]
     parsable = [one for one in answers if one["action"] is not None]
     assert len(answers) == len(parsable) == 3
