@@ -244,7 +244,7 @@ def test_two_checkpoints_in_one_command(questions: Path, tiny_folder: Path, tmp_
     out, target = tmp_path / "both", tmp_path / "both.json"
     done = howsure("mcq", questions, *models, "--out", out, "--output-json", target, "--batch-size", "2")
     assert done.returncode == 0, done.stderr
-    assert "B − A (95% interval, paired)" in done.stdout
+    assert "B − A (95 % interval, paired)" in done.stdout
     assert "mcq a: 5 of 5" in done.stderr
     assert "mcq b: 5 of 5" in done.stderr
     assert set(json.loads(target.read_text())) == {"a", "b", "difference", "notes"}

@@ -56,7 +56,7 @@ def test_compare_prints_a_table_and_the_flips(runs: tuple[Path, Path]) -> None:
         "50.0 %",
         "+0.0 points",
         "3 of 6",
-        "right in A, wrong in B: 3,",
+        "right in A, wrong in B: 3",
         "--flips 3 shows",
     ):
         assert words in done.stdout

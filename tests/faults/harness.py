@@ -28,10 +28,8 @@ def chance(*what: object) -> random.Random:
 
 # -- what must be true afterwards ---------------------------------------------------------------------------------
 
-TIMES = re.compile(
-    rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|\+00:00)?|\b\d+ sessions?\b|(?<=(?:ook|lay)-)[0-9a-f]{8}\b"
-)
-"""When a run was made, in how many sessions, and names within a page that come of the folder's."""
+TIMES = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|\+00:00)?|\b\d+ sessions?\b")
+"""When a run was made, and in how many sessions."""
 RETRIES = re.compile(rb',"server_retries":\d+')
 """How often a server was asked before it answered is recorded, and is no part of the answer."""
 

@@ -29,6 +29,8 @@ from studies.readers import PROBS, Reader, poem, put
 
 
 class Led:
+    number = 0
+
     """Links as the viewer has them."""
 
     def __init__(self, name: str) -> None:

@@ -34,6 +34,9 @@ Row = tuple[str, Place, Mapping[str, Any]]
 class Links(Protocol):
     """Where a page leads to: other pages in the viewer, nothing but the file itself in a report."""
 
+    number: int
+    """Which run of its page it is: what names within a page are told apart by."""
+
     def sample(self, key: str) -> str | None:
         """The address of a sample's own page, None where there is none."""
         ...
@@ -45,6 +48,8 @@ class Links(Protocol):
 
 class NoLinks:
     """Where nothing leads anywhere: a terminal."""
+
+    number = 0
 
     def sample(self, key: str) -> str | None:
         return None
@@ -294,8 +299,9 @@ def picture_within(folder: Path, name: str) -> Path | None:
 class Embedded:
     """Links of a page that stands alone: pictures go into it, until it would be too large."""
 
-    def __init__(self, folder: Path, budget_bytes: int) -> None:
+    def __init__(self, folder: Path, budget_bytes: int, number: int = 0) -> None:
         self.folder = folder
+        self.number = number
         self.left = budget_bytes
         self.left_out = 0
         self.drawn: set[str] = set()

@@ -74,7 +74,7 @@ def chosen_runs(paths: Sequence[RunFolder]) -> list[Path]:
 def report_of(folders: Sequence[RunFolder]) -> str:
     """One page for one run or more, one after the other."""
     share = PICTURE_BYTES // max(len(folders), 1)
-    stored = [StoredRun(folder, Embedded(Path(folder), share)) for folder in folders]
+    stored = [StoredRun(folder, Embedded(Path(folder), share, i)) for i, folder in enumerate(folders)]
     title = " and ".join(title_of(one) for one in stored[:2]) + (" and more" if len(stored) > 2 else "")
     room = MOST_BYTES - SHELL_BYTES
     both = _made(pair(*stored)) if len(stored) == 2 else None
@@ -91,7 +91,7 @@ def fitted(run: StoredRun, name: str = "", anchors: str = "", room_bytes: int = 
     """All of a run; without pictures, or in short, where the file would grow too large."""
     made = _made(whole(run, name, anchors))
     if _bytes(made) > room_bytes and '="data:image' in made:  # src of an image, href within a drawing
-        made = _made(whole(run.linked(Embedded(run.folder, 0)), name, anchors))
+        made = _made(whole(run.linked(Embedded(run.folder, 0, run.links.number)), name, anchors))
     return made if _bytes(made) <= room_bytes else _made(_in_short(run, name))
 
 

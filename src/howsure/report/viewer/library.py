@@ -91,6 +91,8 @@ Signature = tuple[Mark, ...]
 class RunLinks:
     """Where the pages of a run lead to."""
 
+    number = 0
+
     def __init__(self, name: str, folder: Path) -> None:
         self._state, self._folder = State(name), folder
 
