@@ -57,7 +57,7 @@ def test_compare_prints_a_table_and_the_flips(runs: tuple[Path, Path]) -> None:
         "+0.0 points",
         "3 of 6",
         "right in A, wrong in B: 3",
-        "--flips 3 shows",
+        "--flips 3` lists all",
     ):
         assert words in done.stdout
     assert "+4.00 nats" in done.stdout

@@ -228,7 +228,7 @@ def test_two_models_are_compared(tmp_path: Path, text: Path, on_paper: None) -> 
     both = ("perplexity", text, "--model", "first", "--model-b", "second", "--out", tmp_path / "both")
     result = done(*both)
     assert "B − A (95 % interval, paired)" in result.stdout
-    assert "compared per byte" in result.stdout
+    assert "Compare models by bits per byte" in result.stdout
     assert "perplexity a: 2 of 2 kB" in result.stderr
     assert "perplexity b: 2 of 2 kB" in result.stderr
     found = json.loads(done(*both, "--json", "--quiet").stdout)
