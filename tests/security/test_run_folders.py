@@ -34,6 +34,7 @@ from howsure.runs.reading import (
 )
 from howsure.studies.trust.artefacts import grounding_after
 from report.viewer.asking import Browser
+from sizes import in_long
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="no pipes here")
 TESTS = Path(__file__).parents[1]
@@ -228,7 +229,7 @@ def filled(head: bytes, unit: bytes, tail: bytes, most_bytes: int, most_decoded_
     return content
 
 
-@pytest.mark.parametrize("unit", ['{"":{}}', "0.1", '"éé"'], ids=["objects", "numbers", "texts"])
+@pytest.mark.parametrize("unit", ['{"":{}}', *in_long("0.1", '"éé"')], ids=["objects", "numbers", "texts"])
 def test_json_that_swells_stays_within_memory(tmp_path: Path, unit: str) -> None:
     """As much as each of the files may hold of what takes most memory when it is decoded: up to 34 times its bytes."""
     run = make_run(tmp_path)
