@@ -12,11 +12,11 @@ def text(words: str, left: float, top: float, height: float = 16.0) -> Text:
     """A text with letters of one width, as wide as they are in most fonts."""
     width = height / 2
     places = tuple(left + (i + 0.5) * width for i in range(len(words)))
-    return Text(words, Box(left, top, left + len(words) * width, top + height), 1.0, places)
+    return Text(words, Box(left, top, left + len(words) * width, top + height), places)
 
 
-def mark(left: float, top: float, sign: str | None = None, size: float = 12.0, colour: str | None = None) -> Mark:
-    return Mark(Box(left, top, left + size, top + size), sign, colour)
+def mark(left: float, top: float, sign: str | None = None, size: float = 12.0) -> Mark:
+    return Mark(Box(left, top, left + size, top + size), sign)
 
 
 def board(*things: Text | Mark) -> Screen:

@@ -1,4 +1,4 @@
-"""Real screens with real instructions, where the shared data is at hand: a floor for what is hit."""
+"""Real screens with real instructions, where the shared data is at hand: what is hit."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from howsure.models.ocr import OcrModel
 from sizes import LONG, several
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "osworld_g"
-IMAGES = several(1, 3)
-FLOOR = 0.5
-"""Of the first of the smaller images, in the order of their names; over all images it is higher."""
+IMAGES, HITS = several(1, 3), several(1, 2)
+"""Of the first of the smaller images, in the order of their names, a target each: the third is a picture of a hat, which no
+rule can find. Over all 31 images 43 of 66 are hit."""
 
 
 @pytest.mark.long
-def test_half_of_the_targets_are_hit() -> None:
+def test_targets_with_a_text_are_hit() -> None:
     pytest.importorskip("rapidocr_onnxruntime")
     if not DATA.is_dir():
         pytest.skip("the shared data is not here: osworld_g")
@@ -32,7 +32,7 @@ def test_half_of_the_targets_are_hit() -> None:
     found = model.click([ClickRequest(s["instruction"], pictures[s["image_path"]]) for s in boxed])
     hits = [_hits(sample, click) for sample, click in zip(boxed, found, strict=True)]
     assert model.counters.images_run == IMAGES
-    assert sum(hits) >= FLOOR * len(boxed), f"{sum(hits)} of {len(boxed)}"
+    assert sum(hits) == HITS, f"{sum(hits)} of {len(boxed)}"
     sure = [click.confidence for click, hit in zip(found, hits, strict=True) if hit and isinstance(click, Click)]
     unsure = [click.confidence for click, hit in zip(found, hits, strict=True) if not hit and isinstance(click, Click)]
     if LONG:  # all targets of the first image are hit

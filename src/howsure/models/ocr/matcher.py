@@ -1,12 +1,11 @@
 """From what is asked and what was read to the place to click.
 
-For every reading of the instruction, each text on the screen is a candidate by how well the target's name fits it; the
-rough place and the anchors that the instruction speaks of decide between candidates that fit alike. Where the target
-has no words of its own, the click goes to a drawn mark beside its anchor. Cells of a table are located by its letters
-and numbers. The ways, in `how`:
+Each text on the screen is a candidate by how well the target's name fits it; the rough place and the anchors that the
+instruction speaks of decide between candidates that fit alike. Where the target has no words of its own, the click goes
+to a drawn mark beside its anchor. Cells of a table are located by its letters and numbers. The ways, in `how`:
 
 exact     a text that is the name            part      the name inside a longer text
-fuzzy     a text that is almost the name     relation  a mark or a place beside a text
+fuzzy     a text that is almost the name     relation  a mark beside a text
 sign      a drawn sign such as + or x        cell      a cell or a header of a table
 meaning   a text that means the same         guess     only the place that is spoken of
 """
@@ -14,29 +13,34 @@ meaning   a text that means the same         guess     only the place that is sp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from howsure.models.ocr.cells import cell_click
-from howsure.models.ocr.drawn import Candidate, frame_buttons, neighbours, signs
-from howsure.models.ocr.finding import Piece, PlacedAnchor, at_place, context, find_anchors, find_names
-from howsure.models.ocr.lexical import as_sign
-from howsure.models.ocr.phrases import understand
-from howsure.models.ocr.screen import Box, Screen
-from howsure.models.ocr.vocabulary import CAPTIONED, TEXTLESS
-from howsure.models.ocr.wishes import Wish
+from howsure.models.ocr import names
+from howsure.models.ocr.cells import cell_name, cell_place
+from howsure.models.ocr.instruction import Name, Place, Wish, understand
+from howsure.models.ocr.screen import Box, Mark, Screen
 
-SHARPNESS = 0.06
-"""How close two candidates must be to take each other's certainty away."""
+LEAST_FIT = 0.45
+"""Below this a name does not fit a text."""
 
 WELL = 0.6
 """From this on a candidate fits well enough that no other way is tried."""
 
-SAID = 0.9
-"""From this weight on a name is written as one: in quotes or with capitals."""
+CELL_FIT, SIGN_FIT, LABEL_FIT, MARK_FIT, MEANT_FIT, GUESS_FIT = 0.9, 0.85, 0.5, 0.7, 0.6, 0.03
+"""How well other things than a name can fit: a cell, a sign, the label in place of the thing beside it, a mark that
+stands where it should, a text of that meaning, and what is guessed."""
 
-GUESS_FIT = 0.15
-MOST_RIVALS = 40
+LEAST_ALIKE = 0.3
+"""Below this two phrases do not mean the same."""
+
+PLACE_WEIGHT, NEAR_WEIGHT, SIDE_WEIGHT = 0.25, 0.25, 0.45
+"""What the rough place, an anchor around the target and an anchor beside it count, against 1 for a perfect name."""
+
+SHARPNESS = 0.06
+"""How close two candidates must be to take each other's certainty away."""
+
+MOST_PIECES, MOST_RIVALS = 12, 40
 
 Likeness = Callable[[str, Sequence[str]], Sequence[float]]
 """How much each text means the same as a phrase, from 0 to 1."""
@@ -52,119 +56,215 @@ class Choice(NamedTuple):
     confidence: float
 
 
+class Piece(NamedTuple):
+    """A name as it stands on the screen."""
+
+    box: Box
+    words: str
+    how: str
+    fit: float
+
+
+class Candidate(NamedTuple):
+    """A place that may be meant: how well it fits what is asked, and what speaks for it in all."""
+
+    box: Box
+    words: str | None
+    how: str
+    fit: float
+    total: float
+
+
+class Anchored(NamedTuple):
+    """Where an anchor may stand, the likeliest first, and the target's relation to it."""
+
+    relation: str
+    pieces: Sequence[Piece]
+
+
 def choose(instruction: str, screen: Screen, likeness: Likeness | None = None) -> Choice | None:
     """The place to click; None where the instruction says nothing or the screen holds nothing."""
-    wishes = understand(instruction)
-    cell = cell_click(instruction, screen, [name.text for wish in wishes[:1] for name in wish.names])
-    if cell is not None:
-        return Choice(cell.x, cell.y, cell.words, "cell", cell.confidence)
-    options = [candidate for wish in wishes for candidate in candidates(wish, screen)]
-    if likeness is not None and not any(c.fit > WELL for c in options):
-        options += [c for wish in wishes for c in _meant(wish, screen, likeness)]
-    if not options:
-        options = [c for wish in wishes[:1] for c in _guesses(wish, screen)]
-    return _best(options)
+    wish = understand(instruction)
+    if wish is None:
+        return None
+    cell = cell_name(instruction)
+    if cell is not None and (place := cell_place(cell, screen)) is not None:
+        return Choice(*place, str(cell), "cell", CELL_FIT)
+    matcher = _Matcher(wish, screen)
+    options = [*matcher.named(), *matcher.signs()]
+    if wish.kind is not None or not any(option.fit > WELL for option in options):
+        options += matcher.beside_anchor()
+    if likeness is not None and not any(option.fit > WELL for option in options):
+        options += matcher.meant(likeness)
+    return _best(options or matcher.guessed(), wish.edge)
 
 
-def _best(options: Sequence[Candidate]) -> Choice | None:
+def _best(options: Sequence[Candidate], edge: str | None) -> Choice | None:
     """The candidate with most for it, and how clearly it leads over other places."""
     if not options:
         return None
-    ranked = sorted(options, key=lambda c: (-c.total, c.box.top, c.box.left))
+    ranked = sorted(options, key=lambda option: (-option.total, option.box.top, option.box.left))
     first = ranked[0]
-    others = _distinct([c for c in ranked[1:MOST_RIVALS] if not _same_place(c, first)])
-    rivals = sum(math.exp((c.total - first.total) / SHARPNESS) for c in others)
-    confidence = first.fit**2 / (1.0 + 0.6 * rivals)
-    return Choice(first.x, first.y, first.words, first.how, min(1.0, max(0.0, confidence)))
+    others = [other for other in ranked[1:MOST_RIVALS] if not _same_place(other.box, first.box)]
+    rivals = sum(math.exp((other.total - first.total) / SHARPNESS) for other in others)
+    inward = min(first.box.height, first.box.width) / 4
+    x = {"start": first.box.left + inward, "end": first.box.right - inward, None: first.box.x}[edge]
+    return Choice(x, first.box.y, first.words, first.how, min(1.0, first.fit / (1.0 + 0.6 * rivals)))
 
 
-def _same_place(one: Candidate, other: Candidate) -> bool:
-    reach = 4 + one.box.height / 2
+def _same_place(one: Box, other: Box) -> bool:
+    reach = 4 + one.height / 2
     return abs(one.x - other.x) < reach and abs(one.y - other.y) < reach
 
 
-def _distinct(ranked: Sequence[Candidate]) -> list[Candidate]:
-    kept: list[Candidate] = []
-    for candidate in ranked:
-        if not any(_same_place(candidate, other) for other in kept):
-            kept.append(candidate)
-    return kept
+class _Matcher:
+    """What may be meant by a wish on a screen, way by way."""
+
+    def __init__(self, wish: Wish, screen: Screen) -> None:
+        self.wish = wish
+        self.screen = screen
+        self.line = screen.line_height
+        anchors = [Anchored(anchor.relation, self._pieces(anchor.names)[:MOST_PIECES]) for anchor in wish.anchors]
+        self.anchors = [anchor for anchor in anchors if anchor.pieces]
+        self.directed = next((anchor for anchor in self.anchors if anchor.relation != "inside"), None)
+
+    def named(self) -> list[Candidate]:
+        """Texts that carry the target's name."""
+        wanted = [name for name in self.wish.names if self.wish.sign is None or names.as_sign(name.text) is None]
+        own = 1.0 if self.wish.kind is None else LABEL_FIT
+        return [self._candidate(piece.box, piece.words, piece.how, own * piece.fit) for piece in self._pieces(wanted)]
+
+    def signs(self) -> list[Candidate]:
+        """Marks that show the sign that is asked for, beside the anchor if there is one."""
+        sign = self.wish.sign
+        boxes = [] if sign is None else [box for box in self._sign_boxes(sign) if self._stands(box)]
+        return [self._candidate(box, sign, "sign", SIGN_FIT) for box in boxes]
+
+    def _sign_boxes(self, sign: str) -> Iterator[Box]:
+        steps = {"maximise": 1, "minimise": 2}.get(sign, 0)
+        marks = [mark for mark in self._marks() if mark.sign == ("cross" if steps else sign)]
+        for mark in marks:
+            box: Box | None = mark.box
+            for _ in range(steps):
+                box = self._before(box) if box is not None else None
+            if box is not None:
+                yield box
+
+    def _marks(self) -> Iterator[Mark]:
+        """The marks, and signs that were read as texts or at the end of one."""
+        yield from self.screen.marks
+        for text in self.screen.texts:
+            start = text.words.rstrip().rfind(" ") + 1
+            sign = names.as_sign(text.words[start:])
+            if sign is not None:
+                yield Mark(text.part(start, len(text.words)).box, sign)
+
+    def _before(self, box: Box) -> Box | None:
+        """The mark before another one in a row of such, as the buttons of a window's frame are."""
+        near = [
+            mark.box
+            for mark in self.screen.marks
+            if self.line < box.x - mark.box.x < 4 * self.line and abs(mark.box.y - box.y) < 0.5 * self.line
+        ]
+        return max(near, key=lambda other: other.x, default=None)
+
+    def beside_anchor(self) -> list[Candidate]:
+        """Marks beside an anchor, where the target has no name."""
+        if self.directed is None:
+            return []
+        return [
+            self._candidate(mark.box, self.directed.pieces[0].words, "relation", MARK_FIT)
+            for mark in self.screen.marks
+            if (mark.sign == "frame") == (self.wish.kind == "field")
+            and min(mark.box.width, mark.box.height) >= 0.3 * self.line
+            and self._stands(mark.box)
+        ]
+
+    def meant(self, likeness: Likeness) -> list[Candidate]:
+        """Texts that mean what the target is called."""
+        name = next((name.text for name in self.wish.names if any(map(str.isalpha, name.text))), None)
+        texts = [text for text in self.screen.texts if len(text.words) > 1]
+        if name is None or not texts:
+            return []
+        return [
+            self._candidate(text.box, text.words, "meaning", MEANT_FIT * score)
+            for text, score in zip(texts, likeness(name, [text.words for text in texts]), strict=True)
+            if score > LEAST_ALIKE
+        ]
+
+    def guessed(self) -> list[Candidate]:
+        """Whatever lies near the place that is spoken of; with hardly any certainty."""
+        boxes = [mark.box for mark in self.screen.marks] or [text.box for text in self.screen.texts]
+        return [self._candidate(box, None, "guess", GUESS_FIT) for box in boxes]
+
+    # -- where names stand, and what is said around the target --------------------------------------------------
+
+    def _pieces(self, wanted: Sequence[Name]) -> list[Piece]:
+        """Where names stand on the screen, each place once, the best first."""
+        best: dict[Box, Piece] = {}
+        for name in wanted:
+            for text in self.screen.texts:
+                match = names.find(name.text, text.words)
+                if match is None or match.score * name.weight < LEAST_FIT:
+                    continue
+                part = text.part(match.first, match.last)
+                piece = Piece(part.box, part.words, match.how, match.score * name.weight)
+                if piece.box not in best or best[piece.box].fit < piece.fit:
+                    best[piece.box] = piece
+        return sorted(best.values(), key=lambda piece: (-piece.fit, piece.box.top, piece.box.left))
+
+    def _candidate(self, box: Box, words: str | None, how: str, fit: float) -> Candidate:
+        """With what the rough place and the anchors say for it."""
+        said = PLACE_WEIGHT * _at_place(box, self.wish.place, self.screen)
+        for anchor in self.anchors:
+            weight = NEAR_WEIGHT if anchor.relation == "inside" else SIDE_WEIGHT
+            said += weight * max(self._beside(box, piece, anchor.relation) for piece in anchor.pieces)
+        return Candidate(box, words, how, fit, fit + said)
+
+    def _stands(self, box: Box) -> bool:
+        """Whether a box stands beside its anchor, where there is one."""
+        if self.directed is None:
+            return True
+        return any(self._beside(box, piece, self.directed.relation) > 0 for piece in self.directed.pieces)
+
+    def _beside(self, box: Box, piece: Piece, relation: str) -> float:
+        """How well a box stands in a relation to an anchor, and how sure the anchor is."""
+        return 0.0 if piece.box == box else piece.fit * stands(relation, box, piece.box, self.line)
 
 
-# -- candidates of one reading ----------------------------------------------------------------------------------------
-
-
-def candidates(wish: Wish, screen: Screen) -> list[Candidate]:
-    """Texts that carry the target's name, and marks where its name is a sign or it has none."""
-    anchors = find_anchors(wish, screen)
-    names = [name for name in wish.names if wish.sign is None or as_sign(name.text) is None]
-    pieces = [piece for piece in find_names(names, screen) if not _is_anchor(piece, anchors)]
-    named = [_weighed(piece, wish, anchors, screen) for piece in pieces]
-    options = named + signs(wish, anchors, screen) + frame_buttons(wish, anchors, screen)
-    if not any(_surely_named(c, wish) for c in options):
-        options += neighbours(wish, anchors, screen)
-    return options
-
-
-def _surely_named(candidate: Candidate, wish: Wish) -> bool:
-    """Whether a candidate settles what is meant; loose words for a thing without text ("the down arrow") do not."""
-    if candidate.how == "sign":
-        return candidate.fit > WELL
-    loose = wish.kind in TEXTLESS and not any(name.weight >= SAID for name in wish.names)
-    return candidate.fit > WELL and not loose
-
-
-def _is_anchor(piece: Piece, anchors: Sequence[PlacedAnchor]) -> bool:
-    """Whether a place is that of an anchor which the target stands beside, and so not the target's."""
-    return any(
-        anchor.directed and anchor.pieces[0].box == piece.box and anchor.pieces[0].fit >= piece.fit
-        for anchor in anchors
-    )
-
-
-def _weighed(piece: Piece, wish: Wish, anchors: Sequence[PlacedAnchor], screen: Screen) -> Candidate:
-    inward = min(piece.box.height / 4, piece.box.width / 4)
-    x = {"start": piece.box.left + inward, "end": piece.box.right - inward, None: piece.box.x}[wish.edge]
-    inside_more = wish.kind in CAPTIONED and piece.how == "part"
-    fit = piece.fit * wish.weight * (0.85 if inside_more else 1.0)
-    total = fit + context(piece.box, wish, anchors, screen)
-    return Candidate(x, piece.box.y, piece.box, piece.words, piece.how, fit, total)
-
-
-# -- when no name fits ------------------------------------------------------------------------------------------------
-
-
-def _meant(wish: Wish, screen: Screen, likeness: Likeness) -> list[Candidate]:
-    """Texts that mean what the target is called."""
-    texts = [text for text in screen.texts if len(text.words.strip()) > 1]
-    names = [name for name in wish.names if any(c.isalpha() for c in name.text)]
-    if not texts or not names:
-        return []
-    anchors = find_anchors(wish, screen)
-    alike = []
-    for text, score in zip(texts, likeness(names[0].text, [text.words for text in texts]), strict=True):
-        if score > LEAST_ALIKE:
-            fit = MEANT_FIT * score * wish.weight
-            total = fit + context(text.box, wish, anchors, screen)
-            alike.append(Candidate(text.box.x, text.box.y, text.box, text.words, "meaning", fit, total))
-    return alike
-
-
-LEAST_ALIKE, MEANT_FIT = 0.3, 0.6
-
-
-def _guesses(wish: Wish, screen: Screen) -> list[Candidate]:
-    """A mark, or else a text, near the place that is spoken of; with hardly any certainty."""
-    if wish.kind == "area" and wish.place:  # so large that the place which is spoken of lies in it
-        x, y = ((0.5 if at is None else min(max(at, 0.1), 0.9)) for at in wish.place)
-        box = Box(x * screen.width, y * screen.height, x * screen.width, y * screen.height)
-        return [Candidate(box.x, box.y, box, None, "guess", GUESS_FIT, 0.0)]
-    line = screen.line_height
-    marks = [mark for mark in screen.marks if mark.sign != "frame" and min(mark.box.width, mark.box.height) >= line / 2]
-    things: list[tuple[Box, str | None, float]] = [
-        (mark.box, None, 0.3 if wish.colour is not None and mark.colour == wish.colour else 0.0) for mark in marks
+def _at_place(box: Box, place: Place, screen: Screen) -> float:
+    """How near a box is to a rough place, from 0 to 1; 0 where none is spoken of."""
+    offs = [
+        abs(at - wanted)
+        for at, wanted in ((box.x / screen.width, place.across), (box.y / screen.height, place.down))
+        if wanted is not None
     ]
-    return [
-        Candidate(box.x, box.y, box, words, "guess", GUESS_FIT, at_place(box, wish.place, screen) + looks)
-        for box, words, looks in things or [(text.box, text.words, 0.0) for text in screen.texts]
-    ]
+    return math.prod(max(0.0, 1.0 - off) for off in offs) if offs else 0.0
+
+
+# -- relations --------------------------------------------------------------------------------------------------------
+
+
+def stands(relation: str, box: Box, anchor: Box, line: float) -> float:
+    """How well `box` stands in the relation to `anchor`, from 0 to 1; `line`, the height of a line, measures near."""
+    before, after = box.x < anchor.left + line / 2, box.x > anchor.right - line / 2
+    if relation in ("left_of", "right_of", "beside"):
+        there = {"left_of": before, "right_of": after, "beside": max(after, 0.9 * before)}[relation]
+        shared = there * box.shares_row(anchor)
+        return shared * _near(box.gap(anchor), line) if shared >= 0.3 else 0.0
+    if relation in ("above", "below"):
+        upper, lower = (box, anchor) if relation == "above" else (anchor, box)
+        aside = max(0.0, upper.left - lower.right, lower.left - upper.right)
+        over = upper.y < lower.y - line / 2
+        return _near(lower.top - upper.bottom, line) * _near(3.0 * aside, line) if over else 0.0
+    if relation in ("left_end", "right_end"):  # of a wide thing of which only the words are known
+        off = abs(box.y - anchor.y) / line
+        there = (after if relation == "right_end" else before) and off < 3
+        return 1.0 / (1.0 + 0.5 * off) / (1.0 + box.gap(anchor) / (60.0 * line)) if there else 0.0
+    nearness = 1.0 / (1.0 + box.gap(anchor) / (25.0 * line))  # in something whose title is the anchor
+    return nearness if box.y >= anchor.top - line else 0.75 * nearness
+
+
+def _near(gap: float, line: float) -> float:
+    """1 where things touch, one half at 12 lines' distance."""
+    return 1.0 / (1.0 + max(0.0, gap) / (12.0 * line))

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from howsure.models.ocr.phrases import understand
-from howsure.models.ocr.wishes import Place, Wish
+from howsure.models.ocr.instruction import Place, Wish, understand
 
 
 def only(instruction: str) -> Wish:
     found = understand(instruction)
-    assert len(found) == 1, found
-    return found[0]
+    assert found is not None
+    return found
 
 
 def names(wish: Wish) -> list[str]:
@@ -46,9 +45,29 @@ def test_the_name_of_the_target(instruction: str, name: str) -> None:
     assert names(only(instruction))[0] == name
 
 
-def test_what_the_click_is_for_is_left_out() -> None:
-    assert names(only('Click "Bold" to set the text in "Heading" style')) == ["Bold"]
-    assert relations(only('Click "Bold" to set the text in "Heading" style')) == []
+def test_the_first_quote_counts_most() -> None:
+    first, second = only('Click "Bold" to open "Heading"').names
+    assert (first.text, second.text) == ("Bold", "Heading")
+    assert first.weight > second.weight
+
+
+@pytest.mark.parametrize(
+    ("instruction", "name"),
+    [
+        ("click File", "File"),
+        ("Click the Forecast tab", "Forecast"),
+        ("Select the Box List Red option", "Box List Red"),
+        ("Open the terms of use", "terms of use"),
+        ("Accept the cookies", "Accept the cookies"),
+    ],
+)
+def test_names_without_quotes_keep_their_words(instruction: str, name: str) -> None:
+    assert name in names(only(instruction))
+
+
+def test_a_sort_of_thing_alone_is_no_name() -> None:
+    assert names(only("Click the checkbox")) == []
+    assert names(only("Click the button")) == []
 
 
 @pytest.mark.parametrize(
@@ -60,8 +79,9 @@ def test_what_the_click_is_for_is_left_out() -> None:
         ('the entry directly below "Grow"', "below"),
         ('the item under "Grow"', "below"),
         ('the "+" button next to "Grow"', "beside"),
-        ('the toggle for "Grow"', "for"),
-        ('the cross in the right corner of the bar labeled "Grow"', "right_end"),
+        ('the toggle for "Grow"', "beside"),
+        ('the toggle of "Grow"', "beside"),
+        ('the cross in the right corner of "Grow"', "right_end"),
         ('"OK" in the "Grow" dialog', "inside"),
         ('"OK" of the "Grow" window', "inside"),
     ],
@@ -77,10 +97,8 @@ def test_quoted_words_behind_a_relation_are_anchors(instruction: str, relation: 
     ("instruction", "place"),
     [
         ('Click "OK" in the bottom right corner of the window', Place(1.0, 1.0)),
-        ('On the left side of the screen, click "OK"', Place(0.0, None)),
         ('Click "OK" in the left sidebar', Place(0.0, None)),
         ('Click "OK" at the top of the page', Place(None, 0.0)),
-        ('Click "OK" in the middle of the screen', Place(0.5, 0.5)),
         ('Click "OK"', Place()),
     ],
 )
@@ -88,21 +106,16 @@ def test_places(instruction: str, place: Place) -> None:
     assert only(instruction).place == place
 
 
-def test_toolbars_are_near_the_top_and_status_bars_at_the_bottom() -> None:
-    top, bottom = only('Click "A" in the toolbar').place, only('Click "A" in the status bar').place
-    assert (top.down or 0.0) < 0.2
-    assert (bottom.down or 0.0) > 0.8
-
-
 @pytest.mark.parametrize(
     ("instruction", "kind", "sign"),
     [
-        ("Click the small minus sign", "icon", "minus"),
-        ('Click the "+" button', "button", "plus"),
-        ('Click the "x" icon', "icon", "cross"),
-        ("Click the down arrow", "arrow", "down"),
-        ("Click the radio button", "checkbox", None),
-        ("Click the toggle switch", "toggle", None),
+        ("Click the small minus sign", None, "minus"),
+        ('Click the "+" button', None, "plus"),
+        ('Click the "x" icon', None, "cross"),
+        ("Click the down arrow", "mark", None),
+        ("Click the radio button", "mark", None),
+        ("Click the toggle switch", "mark", None),
+        ("Click the arrow of the dropdown", "mark", None),
         ("Click the input field", "field", None),
     ],
 )
@@ -118,17 +131,11 @@ def test_what_is_typed_is_not_what_is_clicked() -> None:
 
 
 def test_closing_and_increasing_say_what_to_click() -> None:
-    assert only("Close the Settings window").window_button == "close"
-    assert only("Minimize the window").window_button == "minimise"
-    wish = only('Increase the value of "Width"')
-    assert (wish.sign, relations(wish)) == ("plus", [("for", ["Width"])])
-
-
-def test_an_aside_may_say_it_better() -> None:
-    first, second = understand('Click the "Apr" header (which is an "E" above "Apr")')
-    assert names(first) == ["Apr"]
-    assert (names(second), relations(second)) == (["E"], [("above", ["Apr"])])
-    assert only("Click the 'New' button (which is a plus sign)").sign == "plus"
+    wish = only("Close the Settings window")
+    assert (wish.sign, relations(wish)[0][0]) == ("cross", "right_end")
+    assert only("Minimize the window").sign == "minimise"
+    wish = only('Increase "Width"')
+    assert (wish.sign, relations(wish)) == ("plus", [("beside", ["Width"])])
 
 
 def test_one_end_of_a_line() -> None:
@@ -155,12 +162,12 @@ HOSTILE = {
 
 @pytest.mark.parametrize("instruction", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_instructions_are_read(instruction: str) -> None:
-    assert isinstance(understand(instruction), list)
+    assert isinstance(understand(instruction), Wish | None)
 
 
 def test_quotes_are_found_in_other_scripts() -> None:
-    assert any(name.text == "저장" for wish in understand(HOSTILE["korean"]) for name in wish.names)
-    assert any(name.text == "保存" for wish in understand(HOSTILE["chinese"]) for name in wish.names)
+    assert names(only(HOSTILE["korean"])) == ["저장"]
+    assert names(only(HOSTILE["chinese"])) == ["保存"]
 
 
 @pytest.mark.parametrize("unit", ["click ", '"a" ', "the left of ", "(", "to be in the ", "a" * 40, "to ", "'"])
@@ -176,5 +183,5 @@ def test_long_instructions_take_no_time(unit: str) -> None:
     | st.lists(st.sampled_from(['"', "'", "(", ")", "click", "left of", "in", "A", "to", ","])).map(" ".join)
 )
 def test_no_text_breaks_it(instruction: str) -> None:
-    for wish in understand(instruction):
-        assert all(name.text for name in wish.names)
+    wish = understand(instruction)
+    assert wish is None or all(name.text for name in wish.names)
