@@ -14,8 +14,8 @@ from sizes import LONG, several
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "osworld_g"
 IMAGES, HITS = several(1, 3), several(1, 2)
-"""Of the first of the smaller images, in the order of their names, a target each: the third is a picture of a hat, which no
-rule can find. Over all 31 images 43 of 66 are hit."""
+"""Of the first of the smaller images, by name, a target each: the third is a picture of a hat, which no rule can find.
+Over all 31 images 43 of 66 are hit."""
 
 
 @pytest.mark.long
