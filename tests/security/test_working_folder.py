@@ -319,13 +319,14 @@ OF_ANY_LENGTH = {"{texts}", "{arpa}"}
 """Read along, or hashed, whatever their length."""
 
 
-def places_of_files() -> Iterator[tuple[str, str, Callable[[Path], None]]]:
-    """Every file of every command as a pipe, and as one of the other kinds in turn."""
+def places_of_files() -> Iterator[Any]:
+    """Every file of every command as a pipe, and as one of the other kinds in turn, which are refused by the same."""
     kinds = itertools.cycle(KINDS)
     for name, row in ROWS.items():
         for place in dict.fromkeys(re.findall(r"\{\w+\}[.\w]*", row)):
             other = next(kind for kind in kinds if kind is not sparse_file or place not in OF_ANY_LENGTH)
-            yield from ((name, place, pipe), (name, place, other))
+            yield name, place, pipe
+            yield pytest.param(name, place, other, marks=pytest.mark.only_long)
 
 
 @pytest.mark.long
