@@ -12,7 +12,7 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --n
 demo: $(VENV)/.local  ## run every study on real weights and print one table
 	$(BIN)/howsure demo
 
-test:  ## lint, then the suite; five minutes on two cores
+test:  ## lint, then the suite; about six minutes on two cores
 test-all:  ## lint, then everything: every study, every fault, many examples of each property
 test test-all: $(VENV)/.dev $(VENV)/.browser
 	$(BIN)/ruff check .
